@@ -22,6 +22,10 @@ OWED = ("async_", "job_", "reconcile_")
 CALL = ("call_",)
 # Of SQLite's generations, which open, close and go beside the requests: test_crash.py.
 GENERATION = ("generation_", "filter_")
+# Of what the reaper leaves behind of operations that expired: test_crash.py. Those of the
+# first tuple are SQLite's alone.
+EXPIRY_SQLITE = ("expired_moved", "aside_reaped")
+EXPIRY = (*EXPIRY_SQLITE, "reap_done")
 
 
 def steps():
@@ -36,12 +40,16 @@ def steps():
 def pytest_generate_tests(metafunc):
     """`step`: of a request that is forwarded; `owed_step`: of one that is delivered
     later, and of the question what became of it; `generation_step`: of the generations
-    that requests are stored in."""
+    that requests are stored in; `expiry_step`: of the reaper, with the store."""
     owed = [step for step in steps() if step.startswith(OWED)]
     if "step" in metafunc.fixturenames:
-        metafunc.parametrize("step", [s for s in steps() if not s.startswith(OWED + CALL + GENERATION)] or ["none"])
+        metafunc.parametrize("step", [s for s in steps() if not s.startswith(OWED + CALL + GENERATION + EXPIRY)] or ["none"])
     if "generation_step" in metafunc.fixturenames:
         metafunc.parametrize("generation_step", [s for s in steps() if s.startswith(GENERATION)] or ["none"])
+    if "expiry_step" in metafunc.fixturenames:
+        found = [s for s in steps() if s.startswith(EXPIRY)] or ["none"]
+        metafunc.parametrize("expiry_store, expiry_step", [("sqlite", s) for s in found] + [
+            ("postgres", s) for s in found if not s.startswith(EXPIRY_SQLITE)])
     if "owed_step" in metafunc.fixturenames:
         metafunc.parametrize("owed_step", owed or ["none"])
 

@@ -32,6 +32,7 @@ class Operation:
         self.lock = threading.Lock()
         self.successes = set()   # bodies of 2xx answers
         self.not_kept = False    # told that it happened
+        self.expired = False     # told that it had happened, and is refused
         self.codes = []          # of hapax's own answers
 
     def saw(self, answer):
@@ -46,6 +47,9 @@ class Operation:
             self.codes.append(code)
             if code == "response_not_kept":
                 self.not_kept = True
+                return "done"
+            if code == "idempotency_key_expired":
+                self.expired = True
                 return "done"
             return "unknown" if code == "idempotency_outcome_unknown" else None
 

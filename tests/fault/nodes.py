@@ -50,10 +50,11 @@ def pause(seconds):
 class Client:
     """Makes operations one after the other, each until it is definite; some
     are sent by two at once, some again although they are done, and some expire
-    and are reaped while the test runs."""
+    and are reaped while the test runs, and are sent again at any time."""
 
-    def __init__(self, nodes, seed, stuck_is_wrong):
+    def __init__(self, nodes, seed, stuck_is_wrong, brief_targets):
         self.nodes = nodes
+        self.brief_targets = brief_targets
         self.stuck_is_wrong = stuck_is_wrong
         self.chance = random.Random(seed)
         self.over = threading.Event()
@@ -70,7 +71,7 @@ class Client:
 
     def one(self):
         brief = self.chance.random() < BRIEF_SHARE
-        operation = Operation(self.chance.choice(BEHAVIOURS), BRIEF_TARGET if brief else "/pay")
+        operation = Operation(self.chance.choice(BEHAVIOURS), self.chance.choice(self.brief_targets) if brief else "/pay")
         (self.brief if brief else self.operations).append(operation)
         twins = [Task(try_once, self.nodes, operation)] if self.chance.random() < RETRIES else []
         try_once(self.nodes, operation)
@@ -81,15 +82,17 @@ class Client:
             # A late answer may still settle what was unknown, never the other way; and
             # what has expired may have been executed anew, which the ledger judges.
             assert brief or again in (end, "done"), f"{end}, then {again}: {operation}"
+        if self.brief and self.chance.random() < RETRIES:
+            settle(self.nodes, self.chance.choice(self.brief))
 
 
 class Crowd:
     """Clients who never stop until they are told, and all that they did.
     `stuck_is_wrong`: whoever lost an answer was told so by the death of all."""
 
-    def __init__(self, nodes, chance, count, stuck_is_wrong=False):
+    def __init__(self, nodes, chance, count, stuck_is_wrong=False, brief_targets=(BRIEF_TARGET,)):
         self.nodes = nodes
-        self.clients = [Client(nodes, chance.random(), stuck_is_wrong) for _ in range(count)]
+        self.clients = [Client(nodes, chance.random(), stuck_is_wrong, brief_targets) for _ in range(count)]
 
     def start(self):
         for client in self.clients:
@@ -99,6 +102,10 @@ class Crowd:
     @property
     def failed(self):
         return any(c.task.failure for c in self.clients)
+
+    @property
+    def brief(self):
+        return [o for c in self.clients for o in c.brief]
 
     def count(self):
         return sum(len(c.operations) + len(c.brief) for c in self.clients)
@@ -112,5 +119,5 @@ class Crowd:
         expired meanwhile is judged here."""
         self.tell_to_stop()
         join([c.task for c in self.clients])
-        judge_brief(self.nodes.provider, [o for c in self.clients for o in c.brief])
+        judge_brief(self.nodes.provider, self.brief)
         return [o for c in self.clients for o in c.operations]

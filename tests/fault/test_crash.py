@@ -1,11 +1,12 @@
 """Shows that a process killed at any named step of a request's way loses no
 operation and repeats none: it is started again, every client retries, and the
 ledger is judged. So does one that is killed while generations open, close, get their
-filters, and are reaped."""
+filters, and are reaped; or while the reaper leaves tombstones and a history behind."""
 import pytest
 
+from expiring import EXPIRING, TARGETS, conclude
 from generations import SMALL
-from harness import check
+from harness import check, postgres
 from harness.gateway import merge
 from judge import POLICY, Operation, join, judge, workload
 from nodes import Crowd
@@ -68,3 +69,29 @@ def test_killed_at_generation(ground, chance, generation_step, passing):
     one.gateway.kill()
     one.gateway.start(SMALL)
     judge(one.gateway, one.provider, operations)
+
+
+@pytest.mark.parametrize("passing", [1, 2, 5])
+def test_killed_at_expiry(ground, chance, expiry_store, expiry_step, passing):
+    """Killed at the n-th passing of a step of the reaper, and again after the next start:
+    no tombstone is lost, and each finished operation is told once."""
+    config = merge(POLICY, EXPIRING)
+    alone = expiry_store == "sqlite"   # else a dead gateway's attempts wait for their leases
+    if not alone:
+        if postgres.programs() is None:
+            pytest.skip("PostgreSQL is not installed")
+        config = merge(config, {"store": postgres.shared().url(postgres.shared().database())})
+    one = ground(config)
+    one.gateway.start({**SMALL, "HAPAX_CRASH_AT": f"{expiry_step}:{passing}"})
+    crowd = Crowd(Site(one), chance, CLIENTS, stuck_is_wrong=alone, brief_targets=TARGETS).start()
+    try:
+        check.until(one.gateway.gone, f"{expiry_step} is passed {passing} times", 40)
+        assert one.gateway.wait() == -9, one.gateway.log()
+        one.gateway.spawn({**SMALL, "HAPAX_CRASH_AT": expiry_step}).wait_ready(may_die=True)
+        check.until(one.gateway.gone, f"{expiry_step} is passed again", 40)
+        one.gateway.start(SMALL)
+        done = crowd.count()
+        check.until(lambda: crowd.failed or crowd.count() > done + 3 * GENERATION, "traffic goes on", 40)
+        conclude(one, crowd, SMALL)
+    finally:
+        crowd.tell_to_stop()

@@ -1,8 +1,10 @@
 /* Shows that the n-th read, write, truncation or sync of the disk may fail,
  * done or not done, and still every operation is executed once and its answer
- * is stored, in this process and for the next. */
+ * is stored, in this process and for the next; and what expired leaves behind
+ * what it should, once. */
 #include "client.h"
 #include "disk.h"
+#include "store/sqlite/driver.h"
 
 #include <sqlite3.h>
 
@@ -98,6 +100,165 @@ static void the_nth_call_fails_while_opening(void **state)
 	}
 }
 
+/* ---- what expired operations leave behind ---- */
+
+#define DAY_MS ((int64_t)RETENTION_MS)
+#define TOMBSTONE_MS (30 * DAY_MS)
+
+/* Every second key has a tombstone. One of each was executed at its second attempt. */
+enum { FIRST = 1,
+       RETRIED = 9,
+       FAILED = 11,
+       KEYS = 12 };
+
+static bool is_buried(unsigned key)
+{
+	return key % 2 == 0 && key < FAILED;
+}
+
+static const char *ask(struct fixture *f, unsigned key, unsigned token)
+{
+	struct hpx_policy by = *policy();
+	struct hpx_ask asked = ask_of(f->store, key, 1, token);
+	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, token);
+
+	by.tombstone_ms = is_buried(key) ? TOMBSTONE_MS : 0;
+	by.expired = HPX_EXPIRED_REFUSE;
+	op.reserve.ask = &asked;
+	op.reserve.policy = &by;
+	assert_status(run_op(f, &op), HPX_OK);
+	hpx_answer_free(op.reserve.replay);
+	return hpx_decision_name(op.decision.kind);
+}
+
+/* With the history on and small generations, at a time so much later. */
+static void open_keeping(struct fixture *f, int64_t later_ms)
+{
+	struct hpx_store_options options = fixture_options(f);
+
+	fixture_close(f);
+	options.history_retention_ms = 400 * DAY_MS;
+	assert_status(hpx_store_open(&options, &f->store, NULL), HPX_OK);
+	assert_status(hpx_store_reader_open(f->store, &f->reader), HPX_OK);
+	hpx_sqlite_of(f->store)->generation_operations = 3;
+	advance(f, later_ms);
+}
+
+static void finish_keys(struct fixture *f)
+{
+	for (unsigned key = FIRST; key < KEYS; key++) {
+		assert_string_equal(ask(f, key, 1), "created");
+		if (key >= RETRIED)
+			assert_status(act(f, HPX_VERB_FAIL, key, 1), HPX_OK);
+		if (key >= RETRIED && key < FAILED)
+			assert_string_equal(ask(f, key, 2), "retried");
+		if (key < FAILED)
+			assert_status(complete(f, key, key < RETRIED ? 1 : 2, "done"), HPX_OK);
+	}
+}
+
+/* As the reaper does, which comes again after a failure. */
+static void reap_somehow(struct fixture *f)
+{
+	struct hpx_committer_options options = { .store = f->store, .probe_ms = 5 };
+	struct hpx_committer *committer;
+	bool more = true;
+
+	assert_status(hpx_committer_start(&options, &committer), HPX_OK);
+	for (unsigned i = 0; i < 500 && more; i++) {
+		struct hpx_store_op op = op_of(HPX_VERB_REAP, 0, 0);
+		op.reap.limit = 4;
+		hpx_committer_submit_wait(committer, &op);
+		more = op.status != HPX_OK || op.reap.more || op.reap.count > 0;
+		if (op.status == HPX_OK)
+			continue;
+		/* Taken once the store is there again. */
+		op = op_of(HPX_VERB_RECIPE, 0, 0);
+		op.recipe.text = HPX_SPAN("text");
+		hpx_committer_submit_wait(committer, &op);
+	}
+	hpx_committer_stop(committer, 1000);
+	hpx_committer_free(committer);
+	assert_false(more);
+}
+
+static void check_told_once(struct fixture *f, const char *name, unsigned nth)
+{
+	struct hpx_history_query query = { .until_ms = INT64_MAX / 4, .limit = 100, .look_max = 1000 };
+	struct hpx_history found;
+	unsigned times[KEYS] = { 0 };
+
+	assert_status(hpx_store_history(f->reader, &query, &f->arena, &found), HPX_OK);
+	for (size_t i = 0; i < found.count; i++)
+		for (unsigned key = FIRST; key < KEYS; key++) {
+			struct hpx_operation_id id = id_of(key);
+			times[key] += memcmp(found.entries[i].id.bytes, id.bytes, sizeof(id.bytes)) == 0;
+		}
+	for (unsigned key = FIRST; key < KEYS; key++)
+		if (times[key] != 1)
+			fail_msg("%s %u: key %u is told %u times", name, nth, key, times[key]);
+	assert_int_equal(found.count, KEYS - FIRST);
+}
+
+static void check_left(struct fixture *f, const char *name, unsigned nth)
+{
+	for (unsigned key = FIRST; key < KEYS; key++) {
+		const char *state = state_of(f, key);
+		if (strcmp(state, is_buried(key) ? "completed" : "none") != 0)
+			fail_msg("%s %u: key %u is %s", name, nth, key, state);
+		if (is_buried(key))
+			assert_string_equal(ask(f, key, 3), "expired");
+	}
+	check_told_once(f, name, nth);
+}
+
+/* False: there were fewer calls than that. `later_ms`: what the disk fails at is the
+ * reaping of answers, or that of tombstones. */
+static bool reap_with(struct fixture *f, const struct disk_plan *plan, const char *name, int64_t later_ms)
+{
+	bool fired;
+
+	start_afresh(f);
+	open_keeping(f, 0);
+	finish_keys(f);
+	advance(f, RETENTION_MS + 1);
+	if (later_ms > 0) {
+		reap_somehow(f);
+		advance(f, later_ms);
+	}
+	disk_arm(plan);
+	reap_somehow(f);
+	fired = disk_disarm();
+	if (later_ms == 0) {
+		check_left(f, name, plan->nth);
+		open_keeping(f, RETENTION_MS + 1);
+		check_left(f, name, plan->nth);
+		advance(f, TOMBSTONE_MS + RETENTION_MS);
+		reap_somehow(f);
+	}
+	check_told_once(f, name, plan->nth);
+	open_keeping(f, RETENTION_MS + TOMBSTONE_MS + RETENTION_MS + 1);
+	check_told_once(f, name, plan->nth);
+	for (unsigned key = FIRST; key < KEYS; key++)
+		assert_string_equal(state_of(f, key), "none");
+	return fired;
+}
+
+static void the_nth_call_fails_while_reaping(void **state)
+{
+	static const int64_t later[] = { 0, TOMBSTONE_MS + RETENTION_MS };
+
+	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]) * 2; i++) {
+		struct disk_plan plan = plans[i / 2].plan;
+		bool fired = true;
+
+		for (plan.nth = 1; fired; plan.nth++)
+			fired = reap_with(*state, &plan, plans[i / 2].name, later[i % 2]);
+		print_message("%s, reaping %s: %u calls\n", plans[i / 2].name,
+			      i % 2 == 0 ? "answers" : "tombstones", plan.nth - 2);
+	}
+}
+
 /* A reader that meets a bad disk says so; it never says "absent". */
 static void a_reader_that_cannot_read_does_not_say_absent(void **state)
 {
@@ -124,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_SQLITE(the_nth_call_of_the_disk_fails),
 		ON_SQLITE(the_nth_call_fails_while_opening),
+		ON_SQLITE(the_nth_call_fails_while_reaping),
 		ON_SQLITE(a_reader_that_cannot_read_does_not_say_absent),
 	};
 	disk_register();

@@ -186,12 +186,16 @@ enum hpx_status hpx_sqlite_generations_refresh(struct hpx_sqlite_db *db)
 	return status;
 }
 
-/* After a transaction that came to nothing: what was changed in memory was not. */
+/* After a transaction that came to nothing: what was changed in memory was not. A walk that
+ * went on behind rows whose tombstones were rolled back would have lost them. */
 void hpx_sqlite_generations_forget(struct hpx_sqlite_db *db)
 {
 	db->list_version = 0;
-	for (size_t i = 0; i < db->generation_count; i++)
+	for (size_t i = 0; i < db->generation_count; i++) {
 		db->generations[i].last = -1;
+		db->generations[i].walked = INT64_MIN;
+		db->generations[i].walk_at_ms = 0;
+	}
 }
 
 struct hpx_sqlite_generation *hpx_sqlite_generation_find(struct hpx_sqlite_db *db, int64_t number)
