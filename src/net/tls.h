@@ -57,6 +57,9 @@ uint64_t hpx_tls_stamp(const struct hpx_tls_settings *settings);
 /* The boot clock's milliseconds at the last time that the files were read. */
 int64_t hpx_tls_read_ms(struct hpx_tls *tls);
 uint64_t hpx_tls_count(const struct hpx_tls *tls, enum hpx_tls_result result);
+/* Seconds until the n-th certificate that is in force expires; negative: it has. False:
+ * there are fewer. From any thread. */
+bool hpx_tls_expiry(struct hpx_tls *tls, size_t n, int64_t *ret_seconds);
 
 /* The first certificate in a file. */
 struct hpx_certificate_facts {

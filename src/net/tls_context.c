@@ -223,7 +223,7 @@ uint64_t hpx_tls_stamp(const struct hpx_tls_settings *settings)
 
 /* ---- several certificates ---- */
 
-/* The pairs of a server that has several; freed with the SSL_CTX that owns them. */
+/* The pairs of a context; freed with the SSL_CTX that owns them. */
 struct pair_list {
 	size_t count;
 	struct pair pairs[];
@@ -249,6 +249,20 @@ static int pairs_index = -1;
 static void make_index(void)
 {
 	pairs_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_pairs);
+}
+
+static int index_of_pairs(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_index);
+	return pairs_index;
+}
+
+/* NULL: the context has no certificate. */
+static const struct pair_list *pairs_of(const SSL_CTX *ctx)
+{
+	return SSL_CTX_get_ex_data(ctx, index_of_pairs());
 }
 
 static int use_pair(SSL *ssl, const struct pair *pair)
@@ -279,13 +293,11 @@ static int choose_certificate(SSL *ssl, void *user)
 static enum hpx_status put_pairs(SSL_CTX *ctx, const struct hpx_tls_settings *settings,
 				 char *problem)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	size_t count = settings->certificate_count;
 	struct pair_list *list = calloc(1, sizeof(*list) + count * sizeof(list->pairs[0]));
 	enum hpx_status status = HPX_OK;
 
-	pthread_once(&once, make_index);
-	if (list == NULL || SSL_CTX_set_ex_data(ctx, pairs_index, list) != 1) {
+	if (list == NULL || SSL_CTX_set_ex_data(ctx, index_of_pairs(), list) != 1) {
 		free(list);
 		return HPX_NOMEM;
 	}
@@ -457,6 +469,17 @@ int64_t hpx_tls_read_ms(struct hpx_tls *tls)
 	int64_t read_ms = tls->read_ms;
 	pthread_mutex_unlock(&tls->lock);
 	return read_ms;
+}
+
+bool hpx_tls_expiry(struct hpx_tls *tls, size_t n, int64_t *ret_seconds)
+{
+	pthread_mutex_lock(&tls->lock);
+	const struct pair_list *list = pairs_of(tls->ctx);
+	bool found = list != NULL && n < list->count;
+	if (found)
+		*ret_seconds = seconds_until(X509_get0_notAfter(list->pairs[n].leaf));
+	pthread_mutex_unlock(&tls->lock);
+	return found;
 }
 
 SSL *hpx_tls_open(struct hpx_tls *tls)

@@ -239,24 +239,22 @@ static void print_handshakes(struct hpx_service *service, struct hpx_metric_page
 
 static void print_expiry(struct hpx_service *service, struct hpx_metric_page *page)
 {
-	char problem[HPX_PROBLEM_SIZE];
-
 	hpx_metric_head(page, "hapax_tls_certificate_expiry_seconds", "gauge",
 			"Seconds until a certificate expires; negative once it has.");
 	for (size_t n = 0; n < count_uses(service->settings); n++) {
-		struct hpx_certificate_facts facts;
+		struct hpx_tls *tls = *context_at(service, n);
+		int64_t seconds;
 		struct use use;
-		if (*context_at(service, n) == NULL || !use_at(service->settings, n, &use))
+		if (tls == NULL || !use_at(service->settings, n, &use))
 			continue;
 		for (size_t i = 0; i < use.settings->certificate_count; i++) {
-			const char *file = use.settings->certificates[i];
-			if (hpx_certificate_read(file, &facts, problem) != HPX_OK)
-				continue;
+			if (!hpx_tls_expiry(tls, i, &seconds))
+				break;
 			HPX_METRIC_PRINT(page, "hapax_tls_certificate_expiry_seconds{place=\"");
 			hpx_metric_label(page, hpx_span_of(use.place));
 			HPX_METRIC_PRINT(page, "\",file=\"");
-			hpx_metric_label(page, hpx_span_of(file));
-			HPX_METRIC_PRINT(page, "\"} %" PRId64 "\n", facts.expires_s);
+			hpx_metric_label(page, hpx_span_of(use.settings->certificates[i]));
+			HPX_METRIC_PRINT(page, "\"} %" PRId64 "\n", seconds);
 		}
 	}
 }

@@ -181,16 +181,23 @@ def test_replaced_under_load(door, authority):
 
 
 def test_new_files_are_found(door, authority):
-    """Without a signal; a key that does not fit yet changes nothing."""
+    """Without a signal; a key that does not fit yet changes nothing. The time of expiry is
+    that of the certificate in force, not of the file."""
     one = door()
-    certificate, key = authority.certificate("later")
+    certificate, key = authority.certificate("later", days=30)
+
+    def days_left():
+        sample = f'hapax_tls_certificate_expiry_seconds{{place="127.0.0.1:{one.port}",file="{one.files[0]}"}}'
+        return one.gateway.metrics()[sample] / 86400
     os.replace(certificate, one.files[0])
     one.gateway.wait_log("event=tls_reload_failed.*not the key of the certificate")
     assert one.call().status == 200, "the old pair is still in force"
+    assert 0 < days_left() <= 1
     os.replace(key, one.files[1])
     one.gateway.wait_log("event=tls_reloaded.*why=files")
     with one.connect() as wire:
         assert dict(x[0] for x in wire.sock.getpeercert()["subject"])["commonName"] == "later"
+    assert 29 < days_left() <= 30
     assert one.gateway.metrics()['hapax_tls_reloads_total{result="failed"}'] == 1
 
 
