@@ -88,10 +88,11 @@ static void *run_steps(void *user)
 
 	hpx_thread_lock(thread);
 	while (!thread->stopping) {
+		thread->hurried = false;
 		hpx_thread_unlock(thread);
 		int64_t next_ms = thread->step(thread->user);
 		hpx_thread_lock(thread);
-		if (!thread->stopping)
+		if (!thread->stopping && !thread->hurried)
 			hpx_thread_wait(thread, next_ms);
 	}
 	hpx_thread_unlock(thread);
@@ -104,6 +105,15 @@ enum hpx_status hpx_thread_repeat(struct hpx_thread *thread, int64_t (*step)(voi
 	thread->step = step;
 	thread->user = user;
 	return hpx_thread_run(thread, run_steps, thread);
+}
+
+/* What is only signalled is lost on a thread that does not wait yet; hence the mark. */
+void hpx_thread_hurry(struct hpx_thread *thread)
+{
+	hpx_thread_lock(thread);
+	thread->hurried = true;
+	hpx_thread_wake(thread);
+	hpx_thread_unlock(thread);
 }
 
 void hpx_thread_stop(struct hpx_thread *thread)

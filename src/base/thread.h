@@ -35,6 +35,7 @@ struct hpx_thread {
 	/* Of hpx_thread_repeat. */
 	int64_t (*step)(void *user);
 	void *user;
+	bool hurried; /* under the lock: the next step is wanted at once */
 };
 
 /* On failure there is nothing to undo. */
@@ -42,9 +43,12 @@ enum hpx_status hpx_thread_init(struct hpx_thread *thread);
 /* Runs `run`, which returns soon after `stopping` is set. */
 enum hpx_status hpx_thread_run(struct hpx_thread *thread, void *(*run)(void *user), void *user);
 /* Runs `step` again and again, without the lock. A step returns the time of the
- * next one on the boot clock; hpx_thread_wake brings that forward. */
+ * next one on the boot clock; hpx_thread_hurry brings that forward. */
 enum hpx_status hpx_thread_repeat(struct hpx_thread *thread, int64_t (*step)(void *user),
 				  void *user);
+/* Without the lock: a step that begins after this call is run, at once or right after the
+ * one that runs now. */
+void hpx_thread_hurry(struct hpx_thread *thread);
 /* Sets `stopping`, wakes the thread and joins it; nothing where none runs. */
 void hpx_thread_stop(struct hpx_thread *thread);
 void hpx_thread_done(struct hpx_thread *thread);

@@ -332,8 +332,8 @@ void hpx_maintenance_reload(struct hpx_maintenance *m, const struct hpx_settings
 {
 	hpx_thread_lock(&m->thread);
 	m->next = intervals_of(settings);
-	hpx_thread_wake(&m->thread);
 	hpx_thread_unlock(&m->thread);
+	hpx_thread_hurry(&m->thread);
 }
 
 void hpx_maintenance_stop(struct hpx_maintenance *m)
