@@ -11,7 +11,7 @@
  * every `probe_ms` while down, run_down(); after every failure recover().
  *
  *  1. An op is in one place at a time: the queue, the retry list, the batch, or its
- *     submitter's hands. settle() gives it back, once.
+ *     submitter's hands. hpx_committer_settle() gives it back, once.
  *  2. An op that only asks (HPX_TRAIT_ASKS) is never put off: it ends with a status
  *     that says whether the store was asked. Every other op ends only when the store
  *     took it or refused it for good, or when the committer stops.
@@ -24,26 +24,14 @@
  *  7. The listener is told before the thread waits for anything, the store included,
  *     of every op that was settled before.
  *
- * Where the store has a second writer (a database whose commits wait for a standby), a
- * second thread takes a batch of its own while the first one's is under way and many ops
- * wait. It only helps: whatever does not go well it hands over to the first thread, which
- * runs those ops alone and knows up from down.
- *
- *  8. Ops about the same operation are never under way with both (op_queue.h). What was
- *     handed over is run before anything else is taken, by either.
- *  9. After a failure of one writer, the other doubts what it reads (recover()) before it
- *     runs an op about an operation of the batch that failed: what the one did not hear
- *     of, the other may see. */
-#include "store/committer.h"
-
-#include <stdatomic.h>
+ * Where the store has a second writer, its thread takes batches beside this one's and
+ * hands over what does not go well (second_writer.c, which goes on with the numbers).
+ */
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "base/thread.h"
-#include "store/op_queue.h"
-#include "store/waitlist.h"
+#include "store/committer_threads.h"
 
 #define BATCH_DEFAULT 256
 #define PROBE_DEFAULT_MS 250
@@ -51,47 +39,6 @@
 #define BACKOFF_FIRST(probe_ms) ((probe_ms) / 5 + 1)
 #define BACKOFF_LAST(probe_ms) ((probe_ms)*20)
 #define FAILURES_UNTIL_DOWN 2
-/* So many ops wait before the second writer takes any: fewer cost more CPU in two
- * transactions than the wait for the first is worth. */
-#define SECOND_WAITING_MIN 32
-
-/* The second writer and its thread. */
-struct second_writer {
-	struct hpx_store *store; /* NULL: there is none */
-	pthread_t thread;
-	pthread_cond_t changed; /* with the committer's lock */
-	/* Under that lock. */
-	struct hpx_op_fifo handed_over; /* to the first thread, to be run alone */
-	bool stopping;
-	bool doubted; /* by a failure of the first */
-	/* The thread's own. */
-	struct hpx_store_op **batch;
-	int64_t usable_ms; /* boot clock: after a failure, when it is tried again */
-};
-
-struct hpx_committer {
-	struct hpx_committer_options options;
-	struct hpx_thread thread;
-	/* Under the thread's lock. */
-	struct hpx_op_queue queue;
-	bool is_out; /* the first thread has a batch under way */
-	bool ended;
-	int64_t deadline_ms;
-	/* The thread's own. */
-	struct hpx_op_fifo retries;
-	struct hpx_store_op **batch;
-	bool last_pass; /* `stopping` was seen before this pass began */
-	bool down;
-	unsigned failures; /* ops in a row that failed alone */
-	int64_t probe_ms;  /* when the store is asked again */
-	char problem[HPX_STORE_PROBLEM_SIZE];
-	struct hpx_watcher *watcher; /* NULL: nobody else ends attempts */
-	/* For anybody. */
-	_Atomic bool healthy;
-	_Atomic(struct hpx_committer_listener *) listener;
-	struct second_writer second;
-};
-
 /* ---- the end of an op ---- */
 
 static void wake_swept(struct hpx_waitlist *waitlist, const struct hpx_op_sweep *sweep)
@@ -126,8 +73,7 @@ static void wake_waiters(struct hpx_waitlist *waitlist, const struct hpx_store_o
 	}
 }
 
-/* Afterwards the op belongs to its submitter again. */
-static void settle(struct hpx_committer *c, struct hpx_store_op *op)
+void hpx_committer_settle(struct hpx_committer *c, struct hpx_store_op *op)
 {
 	HPX_ASSERT(op->next == NULL); /* 1 */
 	if (op->status == HPX_OK && c->options.waitlist != NULL &&
@@ -137,7 +83,7 @@ static void settle(struct hpx_committer *c, struct hpx_store_op *op)
 		op->done(op);
 }
 
-static void tell_settled(struct hpx_committer *c)
+void hpx_committer_tell_settled(struct hpx_committer *c)
 {
 	struct hpx_committer_listener *listener =
 		atomic_load_explicit(&c->listener, memory_order_acquire);
@@ -146,17 +92,16 @@ static void tell_settled(struct hpx_committer *c)
 		listener->settled(listener);
 }
 
-/* A driver lets an op go before its batch is committed. */
-static void released(void *user, struct hpx_store_op *op)
+void hpx_committer_released(void *user, struct hpx_store_op *op)
 {
-	settle(user, op);
-	tell_settled(user);
+	hpx_committer_settle(user, op);
+	hpx_committer_tell_settled(user);
 }
 
 static void settle_with(struct hpx_committer *c, struct hpx_store_op *op, enum hpx_status status)
 {
 	op->status = status;
-	settle(c, op);
+	hpx_committer_settle(c, op);
 }
 
 static void put_off(struct hpx_committer *c, struct hpx_store_op *op)
@@ -177,9 +122,7 @@ static bool asks(const struct hpx_store_op *op)
 	return hpx_verb_has(op->verb, HPX_TRAIT_ASKS);
 }
 
-/* The op did nothing, for a reason that passes: somebody else holds its row, there was
- * no memory for it, or its table is yet to be checked. */
-static bool is_passing(enum hpx_status status)
+bool hpx_committer_is_passing(enum hpx_status status)
 {
 	return status == HPX_BUSY || status == HPX_NOMEM || status == HPX_UNAVAILABLE;
 }
@@ -188,10 +131,10 @@ static bool is_passing(enum hpx_status status)
  * be lost. */
 static void conclude(struct hpx_committer *c, struct hpx_store_op *op)
 {
-	if (is_passing(op->status) && !asks(op))
+	if (hpx_committer_is_passing(op->status) && !asks(op))
 		put_off(c, op);
 	else
-		settle(c, op);
+		hpx_committer_settle(c, op);
 }
 
 /* The op itself is what the store cannot take; another try changes nothing. */
@@ -302,7 +245,7 @@ static bool run_alone(struct hpx_committer *c, struct hpx_store_op *op)
 static void run_and_tell(struct hpx_committer *c, struct hpx_store_op *op)
 {
 	run_alone(c, op);
-	tell_settled(c);
+	hpx_committer_tell_settled(c);
 }
 
 /* The batch failed as a whole: tokens tell what of it did commit. */
@@ -368,7 +311,7 @@ static void run_handed_over(struct hpx_committer *c, size_t count)
 		else
 			run_and_tell(c, c->batch[i]);
 	}
-	tell_settled(c); /* 7 */
+	hpx_committer_tell_settled(c); /* 7 */
 }
 
 static void process(struct hpx_committer *c, size_t count)
@@ -381,7 +324,7 @@ static void process(struct hpx_committer *c, size_t count)
 		run_down(c, count);
 	else
 		run_batch(c, count);
-	tell_settled(c); /* 7 */
+	hpx_committer_tell_settled(c); /* 7 */
 }
 
 /* The batch of the first thread is no longer under way. */
@@ -405,13 +348,6 @@ static int64_t next_due_ms(const struct hpx_committer *c)
 		if (op->due_ms < due_ms)
 			due_ms = op->due_ms;
 	return due_ms;
-}
-
-/* With the lock held: the second writer is wanted, whenever it is idle. */
-static void wake_second(struct hpx_committer *c)
-{
-	if (c->second.store != NULL && c->is_out && c->queue.count >= SECOND_WAITING_MIN)
-		pthread_cond_signal(&c->second.changed);
 }
 
 /* Waits until there is something to do and takes what is queued. */
@@ -438,7 +374,7 @@ static size_t take_queued(struct hpx_committer *c)
 		make_all_due(c);
 	}
 	c->is_out = count > 0;
-	wake_second(c);
+	hpx_second_writer_wake(c);
 	hpx_thread_unlock(&c->thread);
 	return count;
 }
@@ -551,136 +487,8 @@ static void *committer_main(void *arg)
 	close_all(c, &c->second.handed_over);
 	close_all(c, &c->queue.waiting);
 	close_all(c, &c->retries);
-	tell_settled(c);
+	hpx_committer_tell_settled(c);
 	return NULL;
-}
-
-/* ---- the second writer ---- */
-
-/* With the lock held. */
-static void hand_over(struct hpx_committer *c, struct hpx_store_op *op)
-{
-	hpx_op_fifo_push(&c->second.handed_over, op);
-}
-
-/* The store took the batch: what did nothing yet is the first thread's to put off. */
-static void conclude_second(struct hpx_committer *c, size_t count)
-{
-	struct hpx_op_fifo passing;
-	struct hpx_store_op *op;
-
-	hpx_op_fifo_init(&passing);
-	for (size_t i = 0; i < count; i++) {
-		op = c->second.batch[i];
-		if (op == NULL)
-			continue; /* released before the commit */
-		if (is_passing(op->status) && !asks(op))
-			hpx_op_fifo_push(&passing, op);
-		else
-			settle(c, op);
-	}
-	tell_settled(c); /* 7 */
-	hpx_thread_lock(&c->thread);
-	while ((op = hpx_op_fifo_pop(&passing)) != NULL)
-		hand_over(c, op);
-	hpx_thread_unlock(&c->thread);
-}
-
-static void run_second(struct hpx_committer *c, size_t count, bool doubted)
-{
-	struct second_writer *second = &c->second;
-	enum hpx_status status = HPX_OK;
-
-	if (doubted)
-		status = hpx_store_recover(second->store, NULL);
-	if (status == HPX_OK)
-		status = hpx_store_run(second->store, second->batch, count, NULL);
-	if (status == HPX_OK) {
-		conclude_second(c, count);
-		return;
-	}
-	second->usable_ms = hpx_clock_boot_ms() + c->options.probe_ms;
-	tell_settled(c);
-	hpx_thread_lock(&c->thread);
-	second->doubted = true; /* it is recovered before it runs again */
-	for (size_t i = 0; i < count; i++)
-		if (second->batch[i] != NULL)
-			hand_over(c, second->batch[i]);
-	hpx_thread_unlock(&c->thread);
-}
-
-/* With the lock held. */
-static bool is_second_wanted(const struct hpx_committer *c)
-{
-	return c->is_out && c->queue.count >= SECOND_WAITING_MIN &&
-	       c->second.handed_over.head == NULL && atomic_load(&c->healthy) &&
-	       hpx_clock_boot_ms() >= c->second.usable_ms;
-}
-
-static void *second_main(void *arg)
-{
-	struct hpx_committer *c = arg;
-	struct second_writer *second = &c->second;
-	size_t count;
-
-	hpx_thread_lock(&c->thread);
-	while (!second->stopping) {
-		count = is_second_wanted(c) ?
-				hpx_op_queue_take(&c->queue, HPX_WRITER_SECOND, second->batch) :
-				0;
-		if (count == 0) {
-			pthread_cond_wait(&second->changed, &c->thread.lock);
-			continue;
-		}
-		bool doubted = second->doubted;
-		second->doubted = false;
-		hpx_thread_unlock(&c->thread);
-		run_second(c, count, doubted);
-		hpx_thread_lock(&c->thread);
-		hpx_op_queue_end(&c->queue, HPX_WRITER_SECOND);
-		/* The first may be waiting for operations that were under way here. */
-		hpx_thread_wake(&c->thread);
-	}
-	hpx_thread_unlock(&c->thread);
-	return NULL;
-}
-
-/* Where there is no second writer to be had, the first does everything. */
-static enum hpx_status start_second(struct hpx_committer *c)
-{
-	struct second_writer *second = &c->second;
-
-	if (second->store == NULL)
-		return HPX_OK;
-	second->store->released = released;
-	second->store->released_user = c;
-	second->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
-	if (second->batch == NULL || hpx_cond_init(&second->changed) != HPX_OK)
-		goto fail;
-	if (hpx_thread_start(&second->thread, second_main, c) == HPX_OK)
-		return HPX_OK;
-	pthread_cond_destroy(&second->changed);
-fail:
-	free(second->batch);
-	second->batch = NULL;
-	second->store = NULL;
-	return HPX_NOMEM;
-}
-
-/* Before the first thread is: what it hands over is still run. */
-static void stop_second(struct hpx_committer *c)
-{
-	struct second_writer *second = &c->second;
-
-	if (second->store == NULL)
-		return;
-	hpx_thread_lock(&c->thread);
-	second->stopping = true;
-	pthread_cond_signal(&second->changed);
-	hpx_thread_unlock(&c->thread);
-	pthread_join(second->thread, NULL);
-	pthread_cond_destroy(&second->changed);
-	second->store->released = NULL;
 }
 
 /* ---- from other threads ---- */
@@ -692,11 +500,11 @@ static bool start_threads(struct hpx_committer *c)
 	if (c->options.waitlist != NULL && hpx_store_can(store, HPX_STORE_SHARED) &&
 	    hpx_watcher_start(store, c->options.waitlist, &c->watcher) != HPX_OK)
 		return false;
-	if (start_second(c) != HPX_OK)
+	if (hpx_second_writer_start(c) != HPX_OK)
 		goto fail;
 	if (hpx_thread_run(&c->thread, committer_main, c) == HPX_OK)
 		return true;
-	stop_second(c);
+	hpx_second_writer_stop(c);
 fail:
 	hpx_watcher_stop(c->watcher);
 	return false;
@@ -718,7 +526,7 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 	hpx_op_fifo_init(&c->second.handed_over);
 	c->second.store = c->options.store->second;
 	atomic_store(&c->healthy, true);
-	c->options.store->released = released;
+	c->options.store->released = hpx_committer_released;
 	c->options.store->released_user = c;
 	c->batch = calloc(c->options.batch_max, sizeof(struct hpx_store_op *));
 	if (c->batch == NULL ||
@@ -772,7 +580,7 @@ void hpx_committer_submit_all(struct hpx_committer *committer, struct hpx_op_lis
 	ended = committer->ended;
 	if (!ended) {
 		hpx_op_queue_add(&committer->queue, first, list->last, list->count);
-		wake_second(committer);
+		hpx_second_writer_wake(committer);
 	}
 	hpx_thread_unlock(&committer->thread);
 	*list = (struct hpx_op_list){ .first = NULL };
@@ -847,7 +655,7 @@ void hpx_committer_stop(struct hpx_committer *committer, int64_t grace_ms)
 	hpx_thread_lock(&committer->thread);
 	committer->deadline_ms = hpx_clock_boot_ms() + grace_ms;
 	hpx_thread_unlock(&committer->thread);
-	stop_second(committer);
+	hpx_second_writer_stop(committer);
 	hpx_thread_stop(&committer->thread);
 	hpx_watcher_stop(committer->watcher);
 	committer->watcher = NULL;
