@@ -242,15 +242,28 @@ CREATE TABLE hapax.provider (
 );
 CREATE INDEX provider_provider_id ON hapax.provider (provider_id);
 
+-- Operations of routes that are matched by the client's key, by the hash of upstream, route
+-- and key; other routes have no row here. Written with the reservation, and removed with
+-- the operation. amount: as the request has it, '' none.
+CREATE TABLE hapax.route_key (
+	id uuid PRIMARY KEY,
+	mark uuid NOT NULL,
+	hash uuid NOT NULL,
+	amount text NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX route_key_hash ON hapax.route_key (hash);
+
 -- What the gateways' configuration says of each lane (see reconcile), for those who have
 -- no configuration: hapax.settle. settle_after and confirm_after are in milliseconds, 0
 -- where none is given. A lane that is configured no more stays: what is unknown of it may
--- still be settled.
+-- still be settled. keyed: from when on every reservation of the route has its row of
+-- route_key; 0: they have none.
 CREATE TABLE hapax.lane (
 	upstream text COLLATE "C" NOT NULL,
 	name text COLLATE "C" NOT NULL,
 	settle_after bigint NOT NULL,
 	confirm_after bigint NOT NULL,
+	keyed bigint NOT NULL DEFAULT 0,
 	PRIMARY KEY (upstream, name)
 );
 

@@ -306,14 +306,31 @@ CREATE TABLE hapax_provider (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX hapax_provider_provider_id ON hapax_provider (provider_id);
 
+-- Operations of routes that are matched by the client's key, by the hash of upstream, route
+-- and key; other routes have no row here. generation and number: the operation's plain row,
+-- or 0 and the number of its row of hapax_aside where it never had one. Written with the
+-- reservation, and removed with the record. amount: as the request has it, '' none.
+CREATE TABLE hapax_route_key (
+	generation INTEGER NOT NULL,
+	number INTEGER NOT NULL,
+	hash BLOB NOT NULL,
+	id BLOB NOT NULL,
+	mark BLOB NOT NULL,
+	amount TEXT NOT NULL,
+	PRIMARY KEY (generation, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hapax_route_key_hash ON hapax_route_key (hash);
+
 -- What the server's configuration says of each lane (see hapax_reconcile), for those
 -- who have no configuration: hapax_settle of the library. settle_after and
 -- confirm_after are in milliseconds, 0 where none is given. A lane that is configured
--- no more stays: what is unknown of it may still be settled.
+-- no more stays: what is unknown of it may still be settled. keyed: from when on every
+-- reservation of the route has its row of hapax_route_key; 0: they have none.
 CREATE TABLE hapax_lane (
 	name TEXT NOT NULL PRIMARY KEY,
 	settle_after INTEGER NOT NULL,
-	confirm_after INTEGER NOT NULL
+	confirm_after INTEGER NOT NULL,
+	keyed INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- What was asked and said about an outcome that nobody knows: of an operation

@@ -384,6 +384,23 @@ static enum hpx_status resolve_webhook(struct hpx_parse_context *context, size_t
 	return status;
 }
 
+/* Whoever looks for an operation of the route by the client's key needs its index. */
+static void resolve_matching(const struct hpx_settings *settings, struct hpx_route *route)
+{
+	const struct hpx_probe *probe = &route->reconcile.probe;
+
+	route->matched_by_key = probe->given && route->policy.deliver != HPX_DELIVER_ASYNC &&
+				hpx_rule_probe_needs_key(probe);
+	for (size_t n = 0; n < settings->webhook_count; n++) {
+		const struct hpx_webhook *webhook = &settings->webhooks[n];
+		if (webhook->key.ptr == NULL || !hpx_span_eq(webhook->route, route->pattern))
+			continue;
+		route->matched_by_key = true;
+		if (route->amount_request.ptr == NULL)
+			route->amount_request = webhook->amount_request;
+	}
+}
+
 static enum hpx_status resolve_services(struct hpx_parse_context *context)
 {
 	struct hpx_settings *settings = context->settings;
@@ -493,6 +510,9 @@ enum hpx_status hpx_parse_resolve(struct hpx_parse_context *context)
 		refuse_duplicates(context);
 	if (status == HPX_OK)
 		status = resolve_services(context);
+	resolve_matching(settings, &settings->fallback);
+	for (size_t n = 0; n < settings->route_count; n++)
+		resolve_matching(settings, &settings->routes[n]);
 	settings->fallback.number = (unsigned)settings->route_count;
 	return status;
 }

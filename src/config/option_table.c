@@ -730,7 +730,7 @@ static const struct hpx_option rows[] = {
 	RECONCILE_ROWS(FIXED_POLICY, hpx_route, "the upstream.",
 		       "{operation} is replaced by the operation's reference (Hapax-Operation), "
 		       "{key} by the client's key, which counts only where it selects exactly "
-		       "one operation."),
+		       "one operation of the route; reservations are then indexed by their key."),
 
 	/* ---- listeners ---- */
 
@@ -828,11 +828,23 @@ static const struct hpx_option rows[] = {
 	  .text = "hmac-body: the text before the signature, in that header." },
 	{ "operation", HPX_OPTION_POINTER, WEBHOOK(operation),
 	  .example = "/data/metadata/operation",
-	  .text = "Where the JSON body has the operation's reference, as a JSON pointer. This "
-		  "or provider_id must be given." },
+	  .text = "Where the JSON body has the operation's reference, as a JSON pointer. This, "
+		  "provider_id or key must be given; the first that a message has counts." },
 	{ "provider_id", HPX_OPTION_POINTER, WEBHOOK(provider_id), .example = "/data/id",
 	  .text = "Where the body has the provider's own id, which its answer to the job gave, or "
 		  "the application (hapax.provider_id)." },
+	{ "key", HPX_OPTION_POINTER, WEBHOOK(key), .example = "/data/metadata/idempotency_key",
+	  .text = "Where the body has the client's key, for messages without a reference. It counts "
+		  "only where it selects exactly one operation, over all tenants and states of the "
+		  "route; otherwise nothing is settled. Reservations of the route are then indexed by "
+		  "their key." },
+	{ "route", HPX_OPTION_TEXT, WEBHOOK(route), .example = "POST /payments",
+	  .text = "The route, as it is written under routes, whose keys key means." },
+	{ "amount", HPX_OPTION_POINTER, WEBHOOK(amount), .example = "/data/amount",
+	  .text = "Where the body has the amount. With it, a message that is matched by key settles "
+		  "only if the amount is that of the request, as an exact decimal." },
+	{ "amount_request", HPX_OPTION_POINTER, WEBHOOK(amount_request), .example = "/amount",
+	  .text = "Where the JSON body of the client's request has the amount." },
 	{ "target", HPX_OPTION_NAME, WEBHOOK(target), .example = "mailer",
 	  .text = "The name of the target whose service sends the messages. They then settle "
 		  "only jobs of that target. Without it, they settle any operation and any job. "

@@ -144,7 +144,7 @@ static void check_get(struct hpx_parse_context *context, const struct hpx_locati
 	else if (!operation && !target)
 		hpx_location_remark(context, location, HPX_CONFIG_WARNING, PROBE, "get",
 				    "names the client's key alone, which counts only where it "
-				    "selects exactly one operation; {operation} always does");
+				    "selects exactly one operation of the route; {operation} always does");
 }
 
 static void check_caller(struct hpx_parse_context *context, const struct hpx_location *location,
@@ -342,6 +342,51 @@ static void check_not_applied(struct hpx_parse_context *context, const struct hp
 				    "so that it could be of any; add a probe to find that out");
 }
 
+/* Two webhooks cannot want different amounts of one request. */
+static bool has_other_amount(const struct hpx_settings *settings, const struct hpx_webhook *webhook)
+{
+	const struct hpx_route *route = hpx_settings_find_route(settings, webhook->route);
+
+	return route != NULL && webhook->amount_request.ptr != NULL &&
+	       !hpx_span_eq(route->amount_request, webhook->amount_request);
+}
+
+static void check_key(struct hpx_parse_context *context, const struct hpx_location *location,
+		      const struct hpx_webhook *webhook)
+{
+	static const char *const names[] = { "route", "amount", "amount_request" };
+	const struct hpx_settings *settings = context->settings;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && webhook->key.ptr == NULL; i++)
+		if (hpx_location_given(location, "", names[i])->given)
+			hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", names[i],
+					    "has no effect without key; say where the message has the "
+					    "client's key, e.g. key: /data/metadata/idempotency_key");
+	if (webhook->key.ptr == NULL)
+		return;
+	if (webhook->route.ptr == NULL)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "route",
+				    "is missing: a key alone may be that of another route; say which "
+				    "it is, e.g. route: POST /payments");
+	else if (hpx_settings_find_route(settings, webhook->route) == NULL)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "route",
+				    "\"%.*s\" is none of routes; write it as it stands there",
+				    HPX_SPAN_ARG(hpx_span_first(webhook->route, 60)));
+	if (webhook->target.ptr != NULL)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "target",
+				    "does not go with key: a target knows its job's key, and not the "
+				    "client's; make two webhooks");
+	if ((webhook->amount.ptr == NULL) != (webhook->amount_request.ptr == NULL))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "",
+				    webhook->amount.ptr == NULL ? "amount" : "amount_request",
+				    "is missing; amount (in the message) and amount_request (in the "
+				    "client's request) are compared");
+	if (has_other_amount(settings, webhook))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "amount_request",
+				    "is not that of another webhook of the same route; a request has "
+				    "one amount");
+}
+
 static void check_webhook(struct hpx_parse_context *context, size_t n)
 {
 	const struct hpx_webhook *webhook = &context->webhooks[n];
@@ -351,9 +396,10 @@ static void check_webhook(struct hpx_parse_context *context, size_t n)
 	check_source(context, &location);
 	check_scheme(context, &location, webhook->signature.scheme);
 	check_speaker(context, &location, webhook);
-	if (webhook->operation.ptr == NULL && webhook->provider_id.ptr == NULL)
+	check_key(context, &location, webhook);
+	if (webhook->operation.ptr == NULL && webhook->provider_id.ptr == NULL && webhook->key.ptr == NULL)
 		hpx_location_remark(context, &location, HPX_CONFIG_MISTAKE, "", "operation",
-				    "is missing, and so is provider_id: nothing says which "
+				    "is missing, and so are provider_id and key: nothing says which "
 				    "operation it is about; give one, e.g. operation: "
 				    "/data/metadata/operation");
 	check_mapping(context, &location, "", mapping);

@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "core/json.h"
+#include "core/number.h"
 #include "gateway/webhook.h"
 #include "http/field.h"
 #include "http/retry_after.h"
@@ -416,14 +418,41 @@ static enum hpx_next refuse_job(struct hpx_request *request, const char *reason)
 	return hpx_respond_refuse(request, HPX_PROBLEM_bad_request, &refusal, HPX_RESPOND_KEEP);
 }
 
+/* The amount of the request, for whoever finds it by its key; empty where there is none. */
+static struct hpx_span amount_of(struct hpx_request *request)
+{
+	struct hpx_span pointer = request->head.route->amount_request;
+	struct hpx_json_scalar scalar;
+
+	if (pointer.ptr == NULL ||
+	    hpx_json_lookup(hpx_buffer_span(&request->body.bytes), pointer, HPX_ROUTE_KEY_AMOUNT_MAX,
+			    &request->arena, &scalar) != HPX_OK ||
+	    (scalar.kind != HPX_JSON_STRING && scalar.kind != HPX_JSON_NUMBER) ||
+	    !hpx_amount_eq(scalar.text, scalar.text))
+		return HPX_SPAN("");
+	return scalar.text;
+}
+
+static enum hpx_status make_route_key(struct hpx_request *request)
+{
+	struct hpx_route_key *key = &request->reservation.route_key;
+
+	key->amount = amount_of(request);
+	return hpx_route_key_hash(request->settings->upstream_name, request->head.route->pattern,
+				  hpx_span(request->identity.key.bytes, request->identity.key.len), key->hash);
+}
+
 enum hpx_next hpx_step_reserve(struct hpx_request *request)
 {
+	bool keyed = request->head.route->matched_by_key && !only_asks(request);
 	struct hpx_store_op *op = &request->reservation.op;
 	const char *reason = NULL;
 
 	HPX_ASSERT(!hpx_token_is_void(&request->identity.ask.token));
 	if (hpx_async_is(request) && hpx_async_make_job(request, &reason) != HPX_OK)
 		return refuse_job(request, reason);
+	if (keyed && make_route_key(request) != HPX_OK)
+		return HPX_NEXT_OVERLOADED;
 	/* Not ahead of the clock: too early errs towards not sending. */
 	request->reservation.asked_boot_ms = hpx_loop_boot_us(&request->shard->loop) / 1000;
 	*op = (struct hpx_store_op){
@@ -434,6 +463,7 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 		.reserve.policy = &request->head.route->policy,
 		.reserve.description = &request->identity.description,
 		.reserve.job = hpx_async_is(request) ? &request->reservation.job : NULL,
+		.reserve.route_key = keyed ? &request->reservation.route_key : NULL,
 		.reserve.look = only_asks(request),
 		.actor = HPX_SPAN("gateway"),
 	};

@@ -119,6 +119,7 @@
 	X(SHOW_LATE, show_late) \
 	/* webhook.c */ \
 	X(WEBHOOK, webhook) \
+	X(WEBHOOK_KEYED, webhook_keyed) \
 	X(WEBHOOK_JOBS, webhook_jobs) \
 	X(WEBHOOK_RULED, webhook_ruled) \
 	X(WEBHOOK_LATE, webhook_late)
@@ -254,9 +255,10 @@ struct hpx_reservation {
 	int64_t asked_boot_ms;            /* when RESERVE was submitted */
 	struct hpx_cache_mark cache_mark; /* when the store was asked last */
 	struct hpx_record record;
-	int64_t row;               /* where the reservation is, for the store */
-	struct hpx_answer *stored; /* of a replay, or committed by the application */
-	struct hpx_job job;        /* deliver: async; points into head, body and attempt.head */
+	int64_t row;                    /* where the reservation is, for the store */
+	struct hpx_answer *stored;      /* of a replay, or committed by the application */
+	struct hpx_job job;             /* deliver: async; points into head, body and attempt.head */
+	struct hpx_route_key route_key; /* of a route matched by key */
 };
 
 enum hpx_wait_kind {

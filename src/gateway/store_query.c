@@ -61,6 +61,8 @@ static void run(struct hpx_query_thread *queries, struct hpx_store_query *query)
 			hpx_store_provided(queries->reader, query->query.provider_id, query->provided,
 					   sizeof(query->provided) / sizeof(query->provided[0]),
 					   &query->provided_count));
+	if (query->status == HPX_OK && query->wants_keyed)
+		query->status = hpx_store_keyed(queries->reader, &query->key, &query->keyed);
 	if (query->status == HPX_OK && query->wants_question)
 		query->status = without_absent(
 			hpx_store_question(queries->reader, &query->id, &query->question));
@@ -121,7 +123,7 @@ void hpx_query_thread_submit(struct hpx_query_thread *queries, struct hpx_store_
 {
 	bool stopping;
 
-	HPX_ASSERT(query->wants_jobs || query->wants_question);
+	HPX_ASSERT(query->wants_jobs || query->wants_keyed || query->wants_question);
 	query->next = NULL;
 	query->jobs = NULL;
 	query->question = (struct hpx_next_question){ .at_ms = 0 };

@@ -13,6 +13,8 @@ struct hpx_store_query {
 	bool wants_jobs;
 	struct hpx_job_query query;
 	bool wants_provided; /* operations that have query.provider_id */
+	bool wants_keyed;    /* operations that have this key */
+	struct hpx_key_query key;
 	bool wants_question;
 	struct hpx_operation_id id;                  /* whose next question is wanted */
 	void (*done)(struct hpx_store_query *query); /* once, on the query thread */
@@ -23,6 +25,7 @@ struct hpx_store_query {
 	struct hpx_job_entry *jobs;       /* without headers and bodies; the receiver frees them */
 	struct hpx_reference provided[2]; /* two are as good as many */
 	size_t provided_count;
+	struct hpx_key_matches keyed;
 	struct hpx_next_question question;
 
 	struct hpx_store_query *next; /* the query thread's own */

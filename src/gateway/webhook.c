@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/json.h"
+#include "core/number.h"
 #include "core/pacing.h"
 #include "gateway/steps.h"
 #include "http/field.h"
@@ -362,11 +363,87 @@ static struct hpx_span text_at(struct hpx_request *request, struct hpx_span poin
 	return names && scalar.text.len > 0 ? scalar.text : (struct hpx_span){ NULL, 0 };
 }
 
+/* ---- by the client's key ---- */
+
+static enum hpx_next leave(struct hpx_request *request, enum hpx_webhook_result result,
+			   const char *reason)
+{
+	hpx_log(HPX_LOG_WARN, "webhook_not_matched", "webhook=%.*s route=\"%.*s\" result=%s reason=\"%s\"",
+		HPX_SPAN_ARG(request->head.webhook->name), HPX_SPAN_ARG(request->head.webhook->route),
+		hpx_webhook_result_name(result), reason);
+	return answer(request, result);
+}
+
+static bool amount_agrees(struct hpx_request *request, const struct hpx_key_match *match)
+{
+	struct hpx_span pointer = request->head.webhook->amount;
+	struct hpx_span amount = text_at(request, pointer, HPX_ROUTE_KEY_AMOUNT_MAX);
+
+	return pointer.ptr == NULL ||
+	       (amount.ptr != NULL && hpx_amount_eq(amount, hpx_span_of(match->amount)));
+}
+
+static enum hpx_next find_jobs_of(struct hpx_request *request, const struct hpx_job_query *query,
+				  bool wants_provided)
+{
+	request->wait.query = (struct hpx_store_query){
+		.wants_jobs = true,
+		.wants_provided = wants_provided,
+		.query = *query,
+	};
+	return hpx_request_query(request, HPX_NEXT_WEBHOOK_JOBS, HPX_NEXT_WEBHOOK_LATE);
+}
+
+enum hpx_next hpx_step_webhook_keyed(struct hpx_request *request)
+{
+	const struct hpx_key_matches *keyed = &request->wait.query.keyed;
+	struct hpx_key_match only = keyed->of[0];
+	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .limit = JOBS_MAX };
+
+	if (request->wait.query.status != HPX_OK)
+		return HPX_NEXT_WEBHOOK_LATE;
+	if (keyed->count > 1)
+		return leave(request, HPX_WEBHOOK_ambiguous, "several operations of the route have the key");
+	if (keyed->hidden)
+		return leave(request, HPX_WEBHOOK_ambiguous,
+			     "operations may live that began before the route was matched by key");
+	if (keyed->count == 0)
+		return answer(request, HPX_WEBHOOK_ignored);
+	if (!amount_agrees(request, &only))
+		return leave(request, HPX_WEBHOOK_amount_differs,
+			     "the amount is not that of the request, or one of both has none");
+	request->identity.ask.id = only.reference.id;
+	request->identity.sought = only.reference.mark;
+	query.operation = &request->identity.ask.id;
+	return find_jobs_of(request, &query, false);
+}
+
+static enum hpx_next find_keyed(struct hpx_request *request, struct hpx_span key)
+{
+	const struct hpx_settings *settings = request->settings;
+	const struct hpx_route *route = hpx_settings_find_route(settings, request->head.webhook->route);
+	struct hpx_store_query *query = &request->wait.query;
+
+	/* A reload can take the route away. */
+	if (route == NULL || !route->matched_by_key)
+		return leave(request, HPX_WEBHOOK_ambiguous, "the route is not configured any more");
+	*query = (struct hpx_store_query){
+		.wants_keyed = true,
+		.key = { .upstream = settings->upstream_name,
+			 .route = route->pattern,
+			 .retention_ms = route->policy.retention_ms },
+	};
+	if (hpx_route_key_hash(settings->upstream_name, route->pattern, key, query->key.hash) != HPX_OK)
+		return HPX_NEXT_WEBHOOK_LATE;
+	return hpx_request_query(request, HPX_NEXT_WEBHOOK_KEYED, HPX_NEXT_WEBHOOK_LATE);
+}
+
 static enum hpx_next find_jobs(struct hpx_request *request)
 {
 	const struct hpx_webhook *webhook = request->head.webhook;
 	struct hpx_span reference = text_at(request, webhook->operation, HPX_REFERENCE_LEN);
 	struct hpx_span id = text_at(request, webhook->provider_id, HPX_PROVIDER_ID_SIZE - 1);
+	struct hpx_span key = text_at(request, webhook->key, HPX_KEY_MAX);
 	struct hpx_job_query query = { .state = HPX_JOB_STATE_COUNT, .target = webhook->target, .limit = JOBS_MAX };
 
 	if (reference.ptr != NULL &&
@@ -374,14 +451,11 @@ static enum hpx_next find_jobs(struct hpx_request *request)
 		query.operation = &request->identity.ask.id;
 	else if (reference.ptr == NULL && id.ptr != NULL)
 		query.provider_id = id;
+	else if (reference.ptr == NULL && key.ptr != NULL)
+		return find_keyed(request, key);
 	else
 		return answer(request, HPX_WEBHOOK_ignored);
-	request->wait.query = (struct hpx_store_query){
-		.wants_jobs = true,
-		.wants_provided = query.provider_id.ptr != NULL && webhook->target.ptr == NULL,
-		.query = query,
-	};
-	return hpx_request_query(request, HPX_NEXT_WEBHOOK_JOBS, HPX_NEXT_WEBHOOK_LATE);
+	return find_jobs_of(request, &query, query.provider_id.ptr != NULL && webhook->target.ptr == NULL);
 }
 
 enum hpx_next hpx_step_webhook(struct hpx_request *request)

@@ -19,9 +19,11 @@
 
 /* X(name) — the name is the metric's label. */
 #define HPX_WEBHOOK_LIST(X) \
-	X(settled) /* it settled an unknown outcome */ \
-	X(kept)    /* kept as evidence, or as the first of two */ \
-	X(ignored) /* no ruling, or nothing open that it is about */ \
+	X(settled)        /* it settled an unknown outcome */ \
+	X(kept)           /* kept as evidence, or as the first of two */ \
+	X(ignored)        /* no ruling, or nothing open that it is about */ \
+	X(ambiguous)      /* its key need not be of one operation only */ \
+	X(amount_differs) /* the operation that has its key is of another amount */ \
 	X(missing) \
 	X(malformed) \
 	X(too_old) \

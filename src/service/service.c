@@ -202,12 +202,14 @@ static enum hpx_status store_recipe(struct hpx_service *service, const struct hp
 }
 
 static enum hpx_status store_lane(struct hpx_service *service, struct hpx_span upstream,
-				  struct hpx_span name, const struct hpx_reconcile_rule *rule)
+				  struct hpx_span name, const struct hpx_reconcile_rule *rule,
+				  bool matched_by_key)
 {
 	struct hpx_lane_settings lane = { .upstream = upstream,
 					  .name = name,
 					  .settle_after_ms = rule->settle_after_ms,
-					  .confirm_after_ms = rule->confirm_after_ms };
+					  .confirm_after_ms = rule->confirm_after_ms,
+					  .matched_by_key = matched_by_key };
 	struct hpx_store_op op = { .verb = HPX_VERB_LANE, .lane.settings = &lane };
 
 	hpx_committer_submit_wait(service->committer, &op);
@@ -223,7 +225,7 @@ static enum hpx_status store_target(struct hpx_service *service, const struct hp
 	status = hpx_buffer_printf(&name, HPX_LANE_TARGET "%.*s", HPX_SPAN_ARG(target->name));
 	if (status == HPX_OK)
 		status = store_lane(service, HPX_SPAN(""), hpx_buffer_span(&name),
-				    &target->reconcile.rule);
+				    &target->reconcile.rule, false);
 	hpx_buffer_done(&name);
 	return status;
 }
@@ -237,11 +239,12 @@ static enum hpx_status store_lanes(struct hpx_service *service, const struct hpx
 	if (!hpx_store_can(service->store, HPX_STORE_OUTBOX))
 		return HPX_OK;
 	status = store_lane(service, upstream, settings->fallback.pattern,
-			    &settings->fallback.reconcile.rule);
+			    &settings->fallback.reconcile.rule, settings->fallback.matched_by_key);
 	for (size_t i = 0; i < settings->route_count && status == HPX_OK; i++) {
 		const struct hpx_route *route = &settings->routes[i];
 		if (hpx_settings_find_route(settings, route->pattern) == route)
-			status = store_lane(service, upstream, route->pattern, &route->reconcile.rule);
+			status = store_lane(service, upstream, route->pattern, &route->reconcile.rule,
+					    route->matched_by_key);
 	}
 	for (size_t i = 0; i < settings->target_count && status == HPX_OK; i++)
 		status = store_target(service, &settings->targets[i]);

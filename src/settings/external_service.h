@@ -78,7 +78,14 @@ struct hpx_webhook {
 	struct hpx_signature_settings signature; /* its keys are secret */
 	struct hpx_span operation;               /* JSON pointer to the operation's reference; ptr NULL */
 	struct hpx_span provider_id;             /* JSON pointer to the provider's id; ptr NULL */
-	struct hpx_span target;                  /* whose jobs it is about; ptr NULL: of all targets */
+	/* JSON pointer to the client's key, which counts only on this route, where it selects
+	 * one operation; ptr NULL. With `amount` (in the message) and `amount_request` (in the
+	 * request's body) only where both are the same. */
+	struct hpx_span key;
+	struct hpx_span route;
+	struct hpx_span amount;
+	struct hpx_span amount_request;
+	struct hpx_span target; /* whose jobs it is about; ptr NULL: of all targets */
 	struct hpx_ruling_mapping mapping;
 	struct hpx_answer_rule answer; /* of an operation that was applied */
 	int64_t settle_after_ms;       /* for a ruling of NOT_APPLIED */

@@ -173,6 +173,8 @@ struct hpx_route {
 	struct hpx_key_sources key_from;
 	struct hpx_key_demand key_demand;
 	enum hpx_key_storage key_storage;
+	bool matched_by_key;            /* by a webhook or a probe: reservations are indexed by key */
+	struct hpx_span amount_request; /* JSON pointer, for the same index; ptr NULL */
 	struct hpx_age_limit max_age;
 	bool server_error_given; /* given here, in defaults or by a profile */
 	bool observe;

@@ -93,6 +93,7 @@ static void make_reserve(const struct hpx_found *found, struct hpx_store_op *op,
 	}
 	change->record = decision->record;
 	change->job = begins ? op->reserve.job : NULL;
+	change->route_key = begins ? op->reserve.route_key : NULL;
 	if (!found->exists) {
 		change->write = HPX_WRITE_INSERT;
 		return;
@@ -386,6 +387,9 @@ static enum hpx_status check_handed(const struct hpx_store_op *op)
 		return HPX_TOO_LARGE;
 	if (op->verb == HPX_VERB_PROVIDER_ID && !hpx_provider_id_valid(op->provider_id.text))
 		return HPX_INVALID;
+	if (op->verb == HPX_VERB_RESERVE && op->reserve.route_key != NULL &&
+	    op->reserve.route_key->amount.len > HPX_ROUTE_KEY_AMOUNT_MAX)
+		return HPX_TOO_LARGE;
 	const struct hpx_job *job = hpx_op_job(op);
 	if (job != NULL && hpx_job_fault(job) != NULL)
 		return HPX_INVALID;

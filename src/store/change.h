@@ -17,15 +17,16 @@ enum hpx_write {
 
 struct hpx_change {
 	enum hpx_write write;
-	struct hpx_record record;           /* after the change */
-	const struct hpx_answer *answer;    /* to be stored with it, or NULL */
-	const struct hpx_span *data;        /* of the recovery point, to be stored; or NULL */
-	const struct hpx_span *provider_id; /* to be stored; or NULL */
-	const struct hpx_job *job;          /* to be stored before anything else; or NULL */
-	const char *event;                  /* a move's name, or NULL: none is written */
-	bool event_once;                    /* only where the record has no such event since it was created */
-	struct hpx_span reason;             /* the event's, where the op gives none */
-	int64_t at_ms;                      /* the event's: wall */
+	struct hpx_record record;              /* after the change */
+	const struct hpx_answer *answer;       /* to be stored with it, or NULL */
+	const struct hpx_span *data;           /* of the recovery point, to be stored; or NULL */
+	const struct hpx_span *provider_id;    /* to be stored; or NULL */
+	const struct hpx_route_key *route_key; /* to be stored with the record; or NULL */
+	const struct hpx_job *job;             /* to be stored before anything else; or NULL */
+	const char *event;                     /* a move's name, or NULL: none is written */
+	bool event_once;                       /* only where the record has no such event since it was created */
+	struct hpx_span reason;                /* the event's, where the op gives none */
+	int64_t at_ms;                         /* the event's: wall */
 };
 
 /* Of an answer that is not kept, only the headers are stored (they may tell

@@ -527,6 +527,68 @@ enum hpx_status hpx_store_provided(struct hpx_store_reader *reader, struct hpx_s
 		       HPX_UNSUPPORTED;
 }
 
+enum hpx_status hpx_route_key_hash(struct hpx_span upstream, struct hpx_span route,
+				   struct hpx_span key, uint8_t ret_hash[static HPX_ROUTE_KEY_HASH_SIZE])
+{
+	uint8_t whole[HPX_SHA256_SIZE];
+	struct hpx_sha256 hash;
+	enum hpx_status status;
+
+	hpx_sha256_init(&hash);
+	hpx_sha256_part(&hash, HPX_SPAN("route_key"));
+	hpx_sha256_part(&hash, upstream);
+	hpx_sha256_part(&hash, route);
+	hpx_sha256_part(&hash, key);
+	status = hpx_sha256_done(&hash, whole);
+	if (status == HPX_OK)
+		memcpy(ret_hash, whole, HPX_ROUTE_KEY_HASH_SIZE);
+	return status;
+}
+
+static bool is_known_keyed(const struct hpx_store_reader *reader, const struct hpx_keyed_route *route)
+{
+	for (unsigned i = 0; i < HPX_KEYED_ROUTES_MAX && i < reader->keyed_count; i++)
+		if (reader->keyed[i].since_ms == route->since_ms &&
+		    memcmp(reader->keyed[i].hash, route->hash, sizeof(route->hash)) == 0)
+			return true;
+	return false;
+}
+
+/* An operation without its route_key began before `since_ms`; once that is over and none is
+ * left, there is none any more. */
+static enum hpx_status find_hidden(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				   int64_t since_ms, bool *ret_hidden)
+{
+	struct hpx_keyed_route route = { .since_ms = since_ms };
+	enum hpx_status status =
+		hpx_route_key_hash(query->upstream, query->route, HPX_SPAN(""), route.hash);
+
+	if (status != HPX_OK || is_known_keyed(reader, &route)) {
+		*ret_hidden = false;
+		return status;
+	}
+	status = reader->store->driver->unkeyed(reader, query, since_ms, ret_hidden);
+	if (status == HPX_OK && !*ret_hidden && hpx_store_moment(reader->store).wall_ms >= since_ms)
+		reader->keyed[reader->keyed_count++ % HPX_KEYED_ROUTES_MAX] = route;
+	return status;
+}
+
+enum hpx_status hpx_store_keyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				struct hpx_key_matches *ret_matches)
+{
+	const struct hpx_store_driver *driver = reader->store->driver;
+	int64_t since_ms = 0;
+	enum hpx_status status;
+
+	*ret_matches = (struct hpx_key_matches){ .hidden = true };
+	if (driver->keyed == NULL)
+		return HPX_UNSUPPORTED;
+	status = driver->keyed(reader, query, ret_matches, &since_ms);
+	if (status != HPX_OK || since_ms == 0)
+		return status;
+	return find_hidden(reader, query, since_ms, &ret_matches->hidden);
+}
+
 enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
 				   const struct hpx_operation_id *id,
 				   struct hpx_next_question *ret_question)

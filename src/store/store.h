@@ -140,7 +140,22 @@ struct hpx_lane_settings {
 	struct hpx_span name;
 	int64_t settle_after_ms; /* 0: not given */
 	int64_t confirm_after_ms;
+	bool matched_by_key; /* its reservations bring a route_key from now on */
 };
+/* Requests that are under way, and gateways that are being restarted one after the other,
+ * may still reserve without a route_key: so long they are looked for. */
+#define HPX_KEYED_LATER_MS ((int64_t)10 * 60 * 1000)
+
+/* RESERVE, of a route that is matched by the client's key: what finds the operation by that
+ * key alone, over all tenants. The hash is hpx_route_key_hash's. */
+#define HPX_ROUTE_KEY_HASH_SIZE 16
+#define HPX_ROUTE_KEY_AMOUNT_MAX 64
+struct hpx_route_key {
+	uint8_t hash[HPX_ROUTE_KEY_HASH_SIZE];
+	struct hpx_span amount; /* as the request has it; empty: none */
+};
+enum hpx_status hpx_route_key_hash(struct hpx_span upstream, struct hpx_span route,
+				   struct hpx_span key, uint8_t ret_hash[static HPX_ROUTE_KEY_HASH_SIZE]);
 
 /* What became of something that was said about an outcome. X(name, text) — the text is
  * what hapax.settle gives. */
@@ -322,6 +337,7 @@ struct hpx_store_op {
 			const struct hpx_policy *policy;
 			const struct hpx_description *description; /* or NULL */
 			const struct hpx_job *job;                 /* deliver: async: the delivery; else NULL */
+			const struct hpx_route_key *route_key;     /* of a route matched by key; else NULL */
 			bool look;                                 /* begins no attempt; NOT_FOUND where it would */
 			/* Out. */
 			int64_t row;               /* where the driver keeps the record, for COMPLETE; or 0 */
@@ -501,6 +517,25 @@ struct hpx_job_query {
 struct hpx_reference {
 	struct hpx_operation_id id;
 	struct hpx_mark mark;
+};
+
+/* Which operations of a route have a key. */
+struct hpx_key_query {
+	struct hpx_span upstream;
+	struct hpx_span route; /* the pattern */
+	uint8_t hash[HPX_ROUTE_KEY_HASH_SIZE];
+	int64_t retention_ms; /* the route's: before it is over, a large store is not searched */
+};
+struct hpx_key_match {
+	struct hpx_reference reference;
+	char amount[HPX_ROUTE_KEY_AMOUNT_MAX + 1];
+};
+struct hpx_key_matches {
+	struct hpx_key_match of[2]; /* two are as good as many */
+	size_t count;
+	/* Operations of the route may live that were reserved before it was matched by key:
+	 * the only match need not be the only operation. */
+	bool hidden;
 };
 
 /* When an unknown is asked about next; wall. */
@@ -734,6 +769,13 @@ struct hpx_store_driver {
 	enum hpx_status (*provided)(struct hpx_store_reader *reader, struct hpx_span provider_id,
 				    struct hpx_reference *references, size_t max,
 				    size_t *ret_count);
+	/* NULL without HPX_STORE_OUTBOX. Operations with this route_key, and since when the
+	 * route's reservations bring one (0: they do not); and whether an operation of the
+	 * route that began before `since_ms` has none. */
+	enum hpx_status (*keyed)(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				 struct hpx_key_matches *ret_matches, int64_t *ret_since_ms);
+	enum hpx_status (*unkeyed)(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				   int64_t since_ms, bool *ret_any);
 	enum hpx_status (*question)(struct hpx_store_reader *reader,
 				    const struct hpx_operation_id *id,
 				    struct hpx_next_question *ret_question);
@@ -813,8 +855,16 @@ struct hpx_store {
 	struct hpx_histogram commit_us;
 	struct hpx_histogram batch_ops;
 };
+/* A route of which every operation has its route_key; so it stays. */
+#define HPX_KEYED_ROUTES_MAX 16
+struct hpx_keyed_route {
+	uint8_t hash[HPX_ROUTE_KEY_HASH_SIZE];
+	int64_t since_ms;
+};
 struct hpx_store_reader {
 	struct hpx_store *store;
+	struct hpx_keyed_route keyed[HPX_KEYED_ROUTES_MAX];
+	unsigned keyed_count; /* ever noted; the oldest makes room */
 };
 
 /* For drivers: the common part made ready, and the moment at which an op is
@@ -887,6 +937,8 @@ enum hpx_status hpx_store_jobs(struct hpx_store_reader *reader, const struct hpx
 enum hpx_status hpx_store_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
 				   struct hpx_reference *references, size_t max,
 				   size_t *ret_count);
+enum hpx_status hpx_store_keyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				struct hpx_key_matches *ret_matches);
 enum hpx_status hpx_store_question(struct hpx_store_reader *reader,
 				   const struct hpx_operation_id *id,
 				   struct hpx_next_question *ret_question);

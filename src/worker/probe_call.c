@@ -238,7 +238,8 @@ static enum hpx_status append_provider_id(const struct hpx_unsettled *unknown,
 	return append_encoded(out, hpx_span_of(id));
 }
 
-/* Whether this is the only operation with its key. */
+/* Whether this is the only operation with its key, whatever the index by key has: all of
+ * them are looked at. */
 static enum hpx_status find_unique(const struct hpx_unsettled *unknown,
 				   struct hpx_store_reader *reader, bool *ret_unique)
 {
@@ -271,13 +272,36 @@ static enum hpx_status find_unique(const struct hpx_unsettled *unknown,
 	return status;
 }
 
+/* Whether this is the only operation of its route with its key. */
+static enum hpx_status is_unique(const struct hpx_probe_call *call, bool *ret_unique)
+{
+	const struct hpx_unsettled *unknown = call->unknown;
+	struct hpx_store_reader *reader = call->reconciler->reader;
+	struct hpx_key_query query = { .upstream = call->settings->upstream_name,
+				       .route = unknown->description.route,
+				       .retention_ms = unknown->record.retention_ms };
+	struct hpx_key_matches matches;
+	const struct hpx_reference *only = &matches.of[0].reference;
+	enum hpx_status status = hpx_route_key_hash(query.upstream, query.route,
+						    unknown->description.key, query.hash);
+
+	if (status == HPX_OK)
+		status = hpx_store_keyed(reader, &query, &matches);
+	if (status != HPX_OK)
+		return status;
+	if (matches.hidden && matches.count < 2)
+		return find_unique(unknown, reader, ret_unique);
+	*ret_unique = matches.count == 1 && hpx_operation_id_eq(&only->id, operation_of(unknown)) &&
+		      hpx_mark_eq(&only->mark, mark_of(unknown));
+	return HPX_OK;
+}
+
 /* The key that hapax sent with a job is the job's own. A client's key identifies an
- * operation only where no other one has the same (another tenant's, another
- * path's). */
-static enum hpx_status append_key(const struct hpx_unsettled *unknown,
-				  struct hpx_store_reader *reader, struct hpx_buffer *out,
+ * operation only where no other one of its route has the same (another tenant's). */
+static enum hpx_status append_key(const struct hpx_probe_call *call, struct hpx_buffer *out,
 				  const char **ret_reason)
 {
+	const struct hpx_unsettled *unknown = call->unknown;
 	char key[HPX_JOB_KEY_SIZE];
 	bool unique = false;
 	enum hpx_status status;
@@ -292,11 +316,11 @@ static enum hpx_status append_key(const struct hpx_unsettled *unknown,
 		*ret_reason = "the key is stored as its hash only";
 		return HPX_NOT_FOUND;
 	}
-	status = find_unique(unknown, reader, &unique);
+	status = is_unique(call, &unique);
 	if (status != HPX_OK)
 		return status;
 	if (!unique) {
-		*ret_reason = "another operation has the same key";
+		*ret_reason = "another operation of the route has the same key";
 		return HPX_NOT_FOUND;
 	}
 	return append_encoded(out, unknown->description.key);
@@ -325,7 +349,7 @@ static enum hpx_status print_url(struct hpx_probe_call *call, const char **ret_r
 		} else if (take_word(&rest, HPX_SPAN("{provider_id}"))) {
 			status = append_provider_id(call->unknown, out, ret_reason);
 		} else if (take_word(&rest, HPX_SPAN("{key}"))) {
-			status = append_key(call->unknown, call->reconciler->reader, out, ret_reason);
+			status = append_key(call, out, ret_reason);
 		} else {
 			status = hpx_buffer_byte(out, rest.ptr[0]);
 			rest = hpx_span_skip(rest, 1);

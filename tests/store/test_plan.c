@@ -104,6 +104,8 @@ static void fill_tables(void)
 		    "WHERE state = 1");
 	cluster_sql("INSERT INTO hapax.provider SELECT id, mark, created::text FROM hapax.operation "
 		    "WHERE state = 4");
+	cluster_sql("INSERT INTO hapax.route_key SELECT id, mark, rest, '' FROM hapax.operation "
+		    "WHERE state <> 3");
 	cluster_sql("INSERT INTO hapax.lane SELECT 's', 'r' || created, 1, 1 FROM hapax.operation "
 		    "WHERE state = 4");
 	cluster_sql("INSERT INTO hapax.recipe SELECT recipe, '' FROM hapax.operation "
@@ -126,7 +128,7 @@ static void fill_tables(void)
 		    "1, 201, 3, 't', 'k', 'POST', '/', 'r' FROM hapax.operation WHERE state = 3");
 	cluster_sql("ANALYZE hapax.history, hapax.operation, hapax.flight, hapax.due, hapax.aside, hapax.lease, "
 		    "hapax.recipe, hapax.event, hapax.job, hapax.reconcile, hapax.provider, "
-		    "hapax.lane");
+		    "hapax.route_key, hapax.lane");
 	cluster_sql("RESET synchronous_commit");
 }
 
@@ -151,6 +153,7 @@ static const char *const names[] = { HPX_PG_LIST(X) };
 #define EXCUSED_LIST(X) \
 	X(COUNTS, "the metrics' survey, now and then, on a reader's connection") \
 	X(LIST_JOBS, "for a person who looks for something, with a limit") \
+	X(UNKEYED, "once for each route that is matched by key, and not before its retention is over") \
 	X(COUNT_JOBS, "the metrics' survey, now and then, on a reader's connection")
 
 static const char *excuse_of(enum hpx_pg_statement statement)
@@ -509,6 +512,7 @@ static const struct {
 	X(JOBS, "for a person who looks for something, with a limit") \
 	X(JOB_COUNTS, "the metrics' survey, on a reader's connection") \
 	X(REAP_EVENTS, "the oldest few, by their row numbers") \
+	X(UNKEYED_ASIDE, "until it finds none, of a route that is matched by key") \
 	X(CLOCK, "there is one row") \
 	X(LIST_VERSION, "there is one row") \
 	X(DAMAGED, "there is a row for each table that is damaged") \
@@ -559,6 +563,7 @@ static const struct {
 /* X(statement, why it may) */
 #define GENERATION_EXCUSED_LIST(X) \
 	X(ROWS, "the metrics' survey, on a reader's connection, of the open generations") \
+	X(UNKEYED, "of generations that are older than the route's index by key") \
 	X(REAP, "the oldest few, by their row numbers") \
 	X(REAP_ANSWERS, "the oldest few, by their row numbers")
 

@@ -100,13 +100,14 @@ struct hpx_pg_row {
 	struct hpx_answer *kept;     /* the stored answer, where it was read */
 	enum hpx_status kept_status; /* HPX_CORRUPT: it cannot be read */
 	/* To be written. */
-	bool changed;                         /* the operation's row */
-	const struct hpx_store_op *described; /* by this op's description */
-	const struct hpx_job *job;            /* accepted with it, to be stored */
-	const struct hpx_answer *answer;      /* to be stored */
-	bool answer_gone;                     /* to be removed */
-	bool replaced;                        /* an expired one, as it was read, is used again */
-	bool lease;                           /* the renewal is to be stored */
+	bool changed;                          /* the operation's row */
+	const struct hpx_store_op *described;  /* by this op's description */
+	const struct hpx_job *job;             /* accepted with it, to be stored */
+	const struct hpx_route_key *route_key; /* reserved with it, to be stored */
+	const struct hpx_answer *answer;       /* to be stored */
+	bool answer_gone;                      /* to be removed */
+	bool replaced;                         /* an expired one, as it was read, is used again */
+	bool lease;                            /* the renewal is to be stored */
 	bool lease_gone;
 	bool lost; /* somebody else inserted it first */
 	/* What the next look at the database is to do with it. */
@@ -209,6 +210,10 @@ void hpx_pg_add_rest(struct hpx_pg_params *params, const struct hpx_operation_id
 /* An answer as it is stored; NULL: SQL's NULL. */
 void hpx_pg_put_answer(struct hpx_pg_columns *columns, const struct hpx_operation_id *id,
 		       const struct hpx_answer *answer);
+/* PUT_ROUTE_KEYS. */
+void hpx_pg_route_keys_init(struct hpx_pg_columns *columns);
+void hpx_pg_put_route_key(struct hpx_pg_columns *columns, const struct hpx_record *record,
+			  const struct hpx_route_key *key);
 /* Six texts; all empty where the op has none. */
 void hpx_pg_put_description(struct hpx_pg_columns *columns, const struct hpx_store_op *op);
 
@@ -319,6 +324,10 @@ enum hpx_status hpx_pg_events(struct hpx_store_reader *reader, const struct hpx_
 enum hpx_status hpx_pg_stats(struct hpx_store_reader *reader, struct hpx_store_stats *ret_stats);
 enum hpx_status hpx_pg_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
 				struct hpx_reference *references, size_t max, size_t *ret_count);
+enum hpx_status hpx_pg_keyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+			     struct hpx_key_matches *ret_matches, int64_t *ret_since_ms);
+enum hpx_status hpx_pg_unkeyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+			       int64_t since_ms, bool *ret_any);
 enum hpx_status hpx_pg_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 			    struct hpx_job_entry **ret_jobs);
 enum hpx_status hpx_pg_question(struct hpx_store_reader *reader, const struct hpx_operation_id *id,

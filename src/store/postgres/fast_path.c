@@ -201,6 +201,21 @@ static bool send_reservations(struct fast_batch *batch, struct hpx_pg_pipe *pipe
 	return any;
 }
 
+/* Of routes that are matched by key, and of no others; behind the reservations. */
+static bool send_route_keys(struct fast_batch *batch, struct hpx_pg_pipe *pipe)
+{
+	struct hpx_pg_columns columns;
+
+	hpx_pg_route_keys_init(&columns);
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct fast_op *fast_op = &batch->fast_ops[i];
+		if (is_eligible_as(fast_op, HPX_VERB_RESERVE) && fast_op->op->reserve.route_key != NULL)
+			hpx_pg_put_route_key(&columns, &fast_op->op->decision.record,
+					     fast_op->op->reserve.route_key);
+	}
+	return hpx_pg_send_columns(pipe, HPX_PG_PUT_ROUTE_KEYS, &columns, NULL);
+}
+
 static void put_completion(struct fast_batch *batch, struct hpx_pg_columns *columns,
 			   const struct fast_op *fast_op)
 {
@@ -356,11 +371,14 @@ static enum hpx_status write_all(struct fast_batch *batch)
 	uint64_t commit = hpx_pg_commit_begins(batch->s);
 	bool reservations = send_reservations(batch, &pipe);
 
+	bool route_keys = send_route_keys(batch, &pipe);
 	send_completions(batch, &pipe);
 	if (reservations)
 		take_result(batch, &pipe, HPX_VERB_RESERVE);
 	if (pipe.status == HPX_OK)
 		tell_replays(batch);
+	if (route_keys)
+		PQclear(hpx_pg_take(&pipe));
 	while (pipe.status == HPX_OK && pipe.waiting > 0)
 		take_result(batch, &pipe, HPX_VERB_COMPLETE);
 	return hpx_pg_believe(batch->s, commit, hpx_pg_end(&pipe), batch->problem);

@@ -531,6 +531,81 @@ enum hpx_status hpx_pg_provided(struct hpx_store_reader *reader, struct hpx_span
 	return HPX_OK;
 }
 
+static bool read_match(const PGresult *result, int row, struct hpx_key_match *match)
+{
+	struct hpx_reference *r = &match->reference;
+	struct hpx_span amount = hpx_pg_bytes(result, row, 3);
+
+	if (!hpx_pg_id_read(result, row, &r->id) ||
+	    !hpx_pg_fixed(result, row, 2, r->mark.bytes, sizeof(r->mark.bytes)) ||
+	    amount.len > HPX_ROUTE_KEY_AMOUNT_MAX)
+		return false;
+	snprintf(match->amount, sizeof(match->amount), "%.*s", HPX_SPAN_ARG(amount));
+	return true;
+}
+
+/* A row that cannot be read hides an operation. */
+static enum hpx_status find_matches(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				    struct hpx_key_matches *matches)
+{
+	const size_t max = sizeof(matches->of) / sizeof(matches->of[0]);
+	struct hpx_pg_params params = { .count = 0 };
+	PGresult *result = NULL;
+	enum hpx_status status;
+
+	hpx_pg_add_bytes(&params, hpx_span(query->hash, sizeof(query->hash)));
+	hpx_pg_add_int8(&params, (int64_t)max);
+	status = hpx_pg_ask(reader, HPX_PG_KEYED, &params, &result);
+	if (status != HPX_OK)
+		return status;
+	for (int row = 0; row < PQntuples(result) && status == HPX_OK && matches->count < max; row++)
+		if (read_match(result, row, &matches->of[matches->count]))
+			matches->count++;
+		else
+			status = HPX_CORRUPT;
+	PQclear(result);
+	return status;
+}
+
+enum hpx_status hpx_pg_keyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+			     struct hpx_key_matches *ret_matches, int64_t *ret_since_ms)
+{
+	struct hpx_pg_params params = { .count = 0 };
+	PGresult *result = NULL;
+	enum hpx_status status = find_matches(reader, query, ret_matches);
+
+	hpx_pg_add_bytes(&params, query->upstream);
+	hpx_pg_add_bytes(&params, query->route);
+	if (status == HPX_OK)
+		status = hpx_pg_ask(reader, HPX_PG_KEYED_SINCE, &params, &result);
+	if (status == HPX_OK && PQntuples(result) == 1 &&
+	    !hpx_pg_int(result, 0, 0, 0, INT64_MAX / 4, ret_since_ms))
+		status = HPX_CORRUPT;
+	PQclear(result);
+	return status;
+}
+
+enum hpx_status hpx_pg_unkeyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+			       int64_t since_ms, bool *ret_any)
+{
+	struct hpx_pg_params params = { .count = 0 };
+	PGresult *result = NULL;
+	int64_t any = 1;
+	enum hpx_status status;
+
+	hpx_pg_add_bytes(&params, query->upstream);
+	hpx_pg_add_bytes(&params, query->route);
+	hpx_pg_add_int8(&params, since_ms);
+	hpx_pg_add_int8(&params, query->retention_ms);
+	hpx_pg_add_int8(&params, atomic_load(&reader->store->wall_shift_ms));
+	status = hpx_pg_ask(reader, HPX_PG_UNKEYED, &params, &result);
+	if (status == HPX_OK && (PQntuples(result) != 1 || !hpx_pg_int(result, 0, 0, 0, 1, &any)))
+		status = HPX_CORRUPT;
+	PQclear(result);
+	*ret_any = any != 0;
+	return status;
+}
+
 enum hpx_status hpx_pg_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 			    struct hpx_job_entry **ret_jobs)
 {

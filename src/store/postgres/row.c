@@ -524,6 +524,7 @@ void hpx_pg_row_change(struct hpx_pg_batch *batch, struct hpx_pg_row *row,
 		drop_answer(row);
 		row->described = NULL;
 		row->job = NULL;
+		row->route_key = NULL;
 		break;
 	case HPX_WRITE_UPDATE:
 		if (change->answer != NULL)
@@ -532,6 +533,8 @@ void hpx_pg_row_change(struct hpx_pg_batch *batch, struct hpx_pg_row *row,
 	}
 	if (change->job != NULL)
 		row->job = change->job;
+	if (change->route_key != NULL)
+		row->route_key = change->route_key;
 	take_record(row, change);
 	if (change->event != NULL)
 		note_event(batch, change, op);

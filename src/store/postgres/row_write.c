@@ -298,6 +298,35 @@ static void send_leases(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *bat
 	hpx_pg_send_columns(pipe, HPX_PG_PUT_LEASES, &columns, NULL);
 }
 
+void hpx_pg_route_keys_init(struct hpx_pg_columns *columns)
+{
+	static const enum hpx_pg_type types[] = { HPX_PG_UUID, HPX_PG_UUID, HPX_PG_UUID, HPX_PG_TEXT };
+
+	hpx_pg_columns_init(columns, types, sizeof(types) / sizeof(types[0]));
+}
+
+void hpx_pg_put_route_key(struct hpx_pg_columns *columns, const struct hpx_record *record,
+			  const struct hpx_route_key *key)
+{
+	hpx_pg_put_id(columns, &record->id);
+	hpx_pg_put_mark(columns, &record->mark);
+	hpx_pg_put_bytes(columns, hpx_span(key->hash, sizeof(key->hash)));
+	hpx_pg_put_text(columns, key->amount);
+}
+
+static void send_route_keys(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
+{
+	struct hpx_pg_columns columns;
+
+	hpx_pg_route_keys_init(&columns);
+	for (size_t i = 0; i < batch->row_count; i++) {
+		const struct hpx_pg_row *row = &batch->rows[i];
+		if (row->route_key != NULL && row->found.exists)
+			hpx_pg_put_route_key(&columns, &row->found.record, row->route_key);
+	}
+	hpx_pg_send_columns(pipe, HPX_PG_PUT_ROUTE_KEYS, &columns, NULL);
+}
+
 static void send_events(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
 {
 	static const enum hpx_pg_type types[] = { HPX_PG_UUID, HPX_PG_UUID, HPX_PG_INT8,
@@ -331,6 +360,7 @@ void hpx_pg_send_changes(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *ba
 	hpx_pg_send_ids(pipe, HPX_PG_REMOVE, batch, wants_remove);
 	hpx_pg_send_ids(pipe, HPX_PG_REMOVE_QUESTIONS, batch, wants_remove);
 	hpx_pg_send_items(pipe, batch);
+	send_route_keys(pipe, batch);
 	send_leases(pipe, batch);
 	hpx_pg_send_ids(pipe, HPX_PG_REMOVE_LEASES, batch, wants_lease_gone);
 	send_events(pipe, batch);

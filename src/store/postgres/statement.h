@@ -217,6 +217,13 @@
 	  "INSERT INTO hapax.lease (id, token, until) " \
 	  "SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::int8[]) " \
 	  "ON CONFLICT (id) DO UPDATE SET token = excluded.token, until = excluded.until") \
+	/* Only beside the very operation that it was reserved with. */ \
+	X(PUT_ROUTE_KEYS, WRITER, \
+	  "INSERT INTO hapax.route_key (id, mark, hash, amount) SELECT n.id, n.mark, n.hash, n.amount " \
+	  "FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[]) AS n (id, mark, hash, amount) " \
+	  "JOIN hapax.operation o ON o.id = n.id AND o.mark = n.mark ORDER BY n.id " \
+	  "ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, hash = excluded.hash, " \
+	  "amount = excluded.amount") \
 	X(REMOVE_LEASES, WRITER, "DELETE FROM hapax.lease WHERE id = ANY($1::uuid[])") \
 	X(PUT_EVENTS, WRITER, \
 	  "INSERT INTO hapax.event (id, rest, at, attempt, what, actor, reason, status) " \
@@ -262,6 +269,7 @@
 							   "WHERE r.number = 1 AND r.retention > 0 AND g.created > $1::int8 - r.retention), " \
 							   "leases AS (DELETE FROM hapax.lease l USING gone g WHERE l.id = g.id), " \
 							   "providers AS (DELETE FROM hapax.provider p USING gone g WHERE p.id = g.id), " \
+							   "keys AS (DELETE FROM hapax.route_key k USING gone g WHERE k.id = g.id), " \
 							   "questions AS (DELETE FROM hapax.reconcile q USING gone g " \
 							   "WHERE q.id = g.id AND q.job = 0), " \
 							   "again AS (" HPX_PG_SQL_ADD_AGAIN("greatest(at, $1::int8 + 1000)", \
@@ -329,12 +337,14 @@
 	  "SELECT hapax.settle($1::text, $2::text, $3::int8::int4, $4::text, $5::bytea, " \
 	  "$6::text)") \
 	X(PUT_LANE, WRITER, \
-	  "INSERT INTO hapax.lane AS l (upstream, name, settle_after, confirm_after) " \
+	  "INSERT INTO hapax.lane AS l (upstream, name, settle_after, confirm_after, keyed) " \
 	  "VALUES (convert_from($1::bytea, 'UTF8'), convert_from($2::bytea, 'UTF8'), $3::int8, " \
-	  "$4::int8) ON CONFLICT (upstream, name) DO UPDATE SET " \
-	  "settle_after = excluded.settle_after, confirm_after = excluded.confirm_after " \
-	  "WHERE l.settle_after <> excluded.settle_after OR " \
-	  "l.confirm_after <> excluded.confirm_after") \
+	  "$4::int8, CASE WHEN $5::int8 = 0 THEN 0 ELSE " HPX_PG_SQL_NOW("$6") " + $5::int8 END) " \
+									       "ON CONFLICT (upstream, name) DO UPDATE SET " \
+									       "settle_after = excluded.settle_after, confirm_after = excluded.confirm_after, " \
+									       "keyed = CASE WHEN excluded.keyed = 0 OR l.keyed = 0 THEN excluded.keyed ELSE l.keyed END " \
+									       "WHERE l.settle_after <> excluded.settle_after OR " \
+									       "l.confirm_after <> excluded.confirm_after OR (l.keyed = 0) <> (excluded.keyed = 0)") \
 	X(READ_POINT, WRITER, \
 	  "SELECT point, point_data FROM hapax.operation " \
 	  "WHERE id = $1::uuid AND rest = $2::uuid AND token = $3::uuid") \
@@ -423,7 +433,8 @@
 	  "first_said = excluded.first_said, ask_at = excluded.ask_at, " \
 	  "evidence = excluded.evidence, person = excluded.person") \
 	X(REMOVE_QUESTIONS, WRITER, \
-	  "WITH p AS (DELETE FROM hapax.provider WHERE id = ANY($1::uuid[])) " \
+	  "WITH p AS (DELETE FROM hapax.provider WHERE id = ANY($1::uuid[])), " \
+	  "k AS (DELETE FROM hapax.route_key WHERE id = ANY($1::uuid[])) " \
 	  "DELETE FROM hapax.reconcile WHERE id = ANY($1::uuid[]) AND job = 0") \
 	/* A job's name is taken for as long as another attempt of its operation may owe it  \
 	 * again. */ \
@@ -522,6 +533,20 @@
 	  "SELECT o.id, o.rest, o.mark FROM hapax.provider p JOIN hapax.operation o " \
 	  "ON o.id = p.id AND o.mark = p.mark WHERE p.provider_id = " \
 	  "convert_from($1::bytea, 'UTF8') COLLATE \"default\" LIMIT $2::int8") \
+	X(KEYED, READER, \
+	  "SELECT o.id, o.rest, k.mark, convert_to(k.amount, 'UTF8') FROM hapax.route_key k " \
+	  "JOIN hapax.operation o ON o.id = k.id WHERE k.hash = $1::uuid LIMIT $2::int8") \
+	X(KEYED_SINCE, READER, \
+	  "SELECT keyed FROM hapax.lane WHERE upstream = convert_from($1::bytea, 'UTF8') " \
+	  "COLLATE \"C\" AND name = convert_from($2::bytea, 'UTF8') COLLATE \"C\"") \
+	/* A large table (64 MiB) is not searched before the route's retention ($4) is over. The  \
+	 * scope begins with the upstream's name and a space. */ \
+	X(UNKEYED, READER, \
+	  "SELECT CASE WHEN pg_relation_size('hapax.operation') > 67108864 AND " HPX_PG_SQL_NOW("$5") " < $3::int8 + $4::int8 THEN true ELSE EXISTS (SELECT 1 " \
+												      "FROM hapax.operation o WHERE o.created < $3::int8 AND " \
+												      "o.route = convert_from($2::bytea, 'UTF8') COLLATE \"default\" AND " \
+												      "position(convert_from($1::bytea, 'UTF8') || ' ' IN o.scope) = 1 AND " \
+												      "NOT EXISTS (SELECT 1 FROM hapax.route_key k WHERE k.id = o.id)) END") \
 	X(LIST_JOBS, READER, HPX_PG_SQL_JOB_LIST("")) \
 	X(LIST_JOBS_BY_NUMBER, READER, HPX_PG_SQL_JOB_LIST("j.id = $5::int8 AND ")) \
 	X(LIST_JOBS_BY_OPERATION, READER, HPX_PG_SQL_JOB_LIST("j.operation = $3::uuid AND ")) \

@@ -277,6 +277,8 @@ enum hpx_status hpx_pg_put_lane(struct hpx_pg_store *s, struct hpx_store_op *op,
 	hpx_pg_add_bytes(&params, lane->name);
 	hpx_pg_add_int8(&params, lane->settle_after_ms);
 	hpx_pg_add_int8(&params, lane->confirm_after_ms);
+	hpx_pg_add_int8(&params, lane->matched_by_key ? HPX_KEYED_LATER_MS : 0);
+	hpx_pg_add_int8(&params, atomic_load(&s->base.wall_shift_ms));
 	hpx_pg_send(&pipe, HPX_PG_PUT_LANE, &params);
 	PQclear(hpx_pg_take(&pipe));
 	return hpx_pg_undo(s, hpx_pg_end(&pipe));

@@ -379,6 +379,10 @@ void hpx_sqlite_copy_done(struct hpx_sqlite_copy *copy);
 /* HPX_NOT_FOUND: the row is not as it was believed to be. */
 enum hpx_status hpx_sqlite_plain_complete(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g,
 					  int64_t number, const struct hpx_change *change);
+/* What finds the operation by its key, kept under the place of its row. */
+enum hpx_status hpx_sqlite_route_key_put(struct hpx_sqlite_db *db, int64_t generation, int64_t number,
+					 const struct hpx_record *record,
+					 const struct hpx_route_key *key);
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row);
 /* The row becomes a tombstone where it lies; its answer goes. */
 enum hpx_status hpx_sqlite_aside_bury(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row);
@@ -569,6 +573,10 @@ enum hpx_status hpx_sqlite_stats(struct hpx_store_reader *reader,
 				 struct hpx_store_stats *ret_stats);
 enum hpx_status hpx_sqlite_provided(struct hpx_store_reader *reader, struct hpx_span provider_id,
 				    struct hpx_reference *references, size_t max, size_t *ret_count);
+enum hpx_status hpx_sqlite_keyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				 struct hpx_key_matches *ret_matches, int64_t *ret_since_ms);
+enum hpx_status hpx_sqlite_unkeyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				   int64_t since_ms, bool *ret_any);
 enum hpx_status hpx_sqlite_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,
 				struct hpx_job_entry **ret_jobs);
 enum hpx_status hpx_sqlite_question(struct hpx_store_reader *reader,

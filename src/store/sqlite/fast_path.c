@@ -66,6 +66,8 @@ static enum hpx_status reserve(struct hpx_sqlite_store *s, struct hpx_store_op *
 		status = check_others(s, g, &change.record.id);
 	if (status == HPX_OK)
 		status = hpx_sqlite_plain_insert(s, g, &change.record, op->reserve.description, &number);
+	if (status == HPX_OK && change.route_key != NULL)
+		status = hpx_sqlite_route_key_put(&s->writer, g->number, number, &change.record, change.route_key);
 	if (status == HPX_OK)
 		op->reserve.row = g->number << ROW_BITS | number;
 	return status;

@@ -1,4 +1,5 @@
 /* Counts and jobs for people; operation_list.c beside it has the operations. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "store/sqlite/driver.h"
@@ -195,6 +196,101 @@ enum hpx_status hpx_sqlite_provided(struct hpx_store_reader *reader, struct hpx_
 	if (status == HPX_OK)
 		*ret_count = count;
 	return status;
+}
+
+static bool read_match(struct hpx_sqlite_statement *stmt, struct hpx_key_match *match)
+{
+	struct hpx_reference *r = &match->reference;
+	struct hpx_span amount = hpx_sqlite_bytes(stmt, 2);
+
+	if (!hpx_sqlite_fixed(stmt, 0, r->id.bytes, sizeof(r->id.bytes)) ||
+	    !hpx_sqlite_fixed(stmt, 1, r->mark.bytes, sizeof(r->mark.bytes)) ||
+	    amount.len > HPX_ROUTE_KEY_AMOUNT_MAX)
+		return false;
+	snprintf(match->amount, sizeof(match->amount), "%.*s", HPX_SPAN_ARG(amount));
+	return true;
+}
+
+/* A row that cannot be read hides an operation. */
+static enum hpx_status find_matches(struct hpx_sqlite_db *db, const struct hpx_key_query *query,
+				    struct hpx_key_matches *matches)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_KEYED);
+	const size_t max = sizeof(matches->of) / sizeof(matches->of[0]);
+	enum hpx_status status = HPX_OK, ended;
+
+	hpx_sqlite_bind_blob(&stmt, query->hash, sizeof(query->hash));
+	hpx_sqlite_bind_int(&stmt, (int64_t)max);
+	while (status == HPX_OK && matches->count < max && hpx_sqlite_next(&stmt))
+		if (read_match(&stmt, &matches->of[matches->count]))
+			matches->count++;
+		else
+			status = HPX_CORRUPT;
+	ended = hpx_sqlite_end(&stmt);
+	return status != HPX_OK ? status : ended;
+}
+
+enum hpx_status hpx_sqlite_keyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				 struct hpx_key_matches *ret_matches, int64_t *ret_since_ms)
+{
+	struct hpx_sqlite_statement stmt;
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status == HPX_OK)
+		status = find_matches(db, query, ret_matches);
+	if (status != HPX_OK)
+		return status;
+	stmt = hpx_sqlite_statement(db, HPX_SQL_KEYED_SINCE);
+	hpx_sqlite_bind_text(&stmt, query->route);
+	*ret_since_ms = hpx_sqlite_next(&stmt) ? sqlite3_column_int64(stmt.handle, 0) : 0;
+	return hpx_sqlite_end(&stmt);
+}
+
+static enum hpx_status find_unkeyed(struct hpx_sqlite_statement stmt, bool *ret_any)
+{
+	*ret_any = hpx_sqlite_next(&stmt);
+	return hpx_sqlite_end(&stmt);
+}
+
+/* Of the generations only those that were opened before: after the retention there is
+ * none. */
+static enum hpx_status search_unkeyed(struct hpx_sqlite_db *db, const struct hpx_key_query *query,
+				      int64_t since_ms, bool *ret_any)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_UNKEYED_ASIDE);
+	enum hpx_status status;
+
+	hpx_sqlite_bind_text(&stmt, query->route);
+	hpx_sqlite_bind_int(&stmt, since_ms);
+	status = find_unkeyed(stmt, ret_any);
+	if (status == HPX_OK)
+		status = hpx_sqlite_generations_refresh(db);
+	for (size_t i = 0; i < db->generation_count && status == HPX_OK && !*ret_any; i++) {
+		struct hpx_sqlite_generation *g = &db->generations[i];
+		if (g->state == HPX_GENERATION_DEAD || (g->readable && g->opened_ms >= since_ms))
+			continue;
+		stmt = hpx_sqlite_generation_statement(db, g, HPX_GENERATION_SQL_UNKEYED);
+		hpx_sqlite_bind_int(&stmt, g->number);
+		hpx_sqlite_bind_text(&stmt, query->route);
+		hpx_sqlite_bind_int(&stmt, since_ms);
+		status = find_unkeyed(stmt, ret_any);
+	}
+	return status;
+}
+
+/* In one transaction: what becomes aside meanwhile is in one of both. */
+enum hpx_status hpx_sqlite_unkeyed(struct hpx_store_reader *reader, const struct hpx_key_query *query,
+				   int64_t since_ms, bool *ret_any)
+{
+	struct hpx_sqlite_db *db;
+	enum hpx_status status = hpx_sqlite_reader_db(reader, &db);
+
+	if (status == HPX_OK)
+		status = hpx_sqlite_do(db, HPX_SQL_BEGIN_READ);
+	if (status != HPX_OK)
+		return status;
+	return hpx_sqlite_end_read(db, search_unkeyed(db, query, since_ms, ret_any));
 }
 
 enum hpx_status hpx_sqlite_jobs(struct hpx_store_reader *reader, const struct hpx_job_query *query,

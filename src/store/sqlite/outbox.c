@@ -175,6 +175,7 @@ enum hpx_status hpx_sqlite_put_lane(struct hpx_sqlite_store *s, struct hpx_store
 	hpx_sqlite_bind_text(&stmt, lane->name);
 	hpx_sqlite_bind_int(&stmt, lane->settle_after_ms);
 	hpx_sqlite_bind_int(&stmt, lane->confirm_after_ms);
+	hpx_sqlite_bind_int(&stmt, lane->matched_by_key ? hpx_store_moment(&s->base).wall_ms + HPX_KEYED_LATER_MS : 0);
 	return hpx_sqlite_finish(&stmt);
 }
 

@@ -346,6 +346,19 @@ static enum hpx_status delete_rows(struct hpx_sqlite_store *s, struct hpx_sqlite
 	return status;
 }
 
+static enum hpx_status delete_route_keys(struct hpx_sqlite_store *s, int64_t generation,
+					 unsigned limit, unsigned *ret_count)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(&s->writer, HPX_SQL_REAP_ROUTE_KEYS);
+	enum hpx_status status;
+
+	hpx_sqlite_bind_int(&stmt, generation);
+	hpx_sqlite_bind_int(&stmt, limit);
+	status = hpx_sqlite_finish(&stmt);
+	*ret_count = status == HPX_OK ? (unsigned)sqlite3_changes64(s->writer.handle) : 0;
+	return status;
+}
+
 /* The list in memory loses it too. */
 static enum hpx_status drop_tables(struct hpx_sqlite_store *s, struct hpx_sqlite_generation *g)
 {
@@ -372,21 +385,23 @@ static enum hpx_status reap_dead(struct hpx_sqlite_store *s, struct hpx_sqlite_g
 				 unsigned limit, struct hpx_store_op *op)
 {
 	int64_t until_ms = hpx_clock_boot_ms() + REAP_MS_MAX;
-	unsigned rows = 1, answers = 1, done = 0;
+	unsigned rows = 1, answers = 1, keys = 1, done = 0;
 	enum hpx_status status = HPX_OK;
 
-	while (status == HPX_OK && rows + answers > 0 && done < limit &&
+	while (status == HPX_OK && rows + answers + keys > 0 && done < limit &&
 	       (done == 0 || hpx_clock_boot_ms() < until_ms)) {
 		unsigned some = limit - done < REAP_ROWS ? limit - done : REAP_ROWS;
 		status = delete_rows(s, g, HPX_GENERATION_SQL_REAP, some, &rows);
 		if (status == HPX_OK)
 			status = delete_rows(s, g, HPX_GENERATION_SQL_REAP_ANSWERS, some, &answers);
+		if (status == HPX_OK)
+			status = delete_route_keys(s, g->number, some, &keys);
 		done += rows;
 		op->reap.count += rows;
 	}
 	HPX_CRASH_POINT(generation_reaped);
 	op->reap.more = true;
-	return status == HPX_OK && rows + answers == 0 ? drop_tables(s, g) : status;
+	return status == HPX_OK && rows + answers + keys == 0 ? drop_tables(s, g) : status;
 }
 
 /* ---- which generation ---- */

@@ -572,6 +572,32 @@ static enum hpx_status remove_under(struct hpx_sqlite_store *s, const struct hpx
 	return remove_plain(s, &plain);
 }
 
+/* ---- keys of routes that are matched by them ---- */
+
+enum hpx_status hpx_sqlite_route_key_put(struct hpx_sqlite_db *db, int64_t generation, int64_t number,
+					 const struct hpx_record *record,
+					 const struct hpx_route_key *key)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_ROUTE_KEY);
+
+	hpx_sqlite_bind_int(&stmt, generation);
+	hpx_sqlite_bind_int(&stmt, number);
+	hpx_sqlite_bind_blob(&stmt, key->hash, sizeof(key->hash));
+	hpx_sqlite_bind_blob(&stmt, record->id.bytes, sizeof(record->id.bytes));
+	hpx_sqlite_bind_blob(&stmt, record->mark.bytes, sizeof(record->mark.bytes));
+	hpx_sqlite_bind_text(&stmt, whole(key->amount));
+	return hpx_sqlite_finish(&stmt);
+}
+
+static enum hpx_status remove_route_key(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_REMOVE_ROUTE_KEY);
+
+	hpx_sqlite_bind_int(&stmt, row->generation);
+	hpx_sqlite_bind_int(&stmt, row->generation != 0 ? row->number : row->aside);
+	return hpx_sqlite_finish(&stmt);
+}
+
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row)
 {
 	const struct hpx_record *record = &row->found.record;
@@ -581,6 +607,8 @@ enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct h
 		status = remove_under(s, row);
 	if (status == HPX_OK)
 		status = by_id(&s->writer, HPX_SQL_REMOVE_QUESTION, &record->id);
+	if (status == HPX_OK)
+		status = remove_route_key(&s->writer, row);
 	if (status == HPX_OK && row->place == HPX_SQLITE_ASIDE)
 		status = by_id(&s->writer, HPX_SQL_REMOVE_PROVIDER, &record->id);
 	if (status == HPX_OK && row->place == HPX_SQLITE_ASIDE)
@@ -604,10 +632,16 @@ static enum hpx_status insert(struct hpx_sqlite_store *s, const struct hpx_sqlit
 		return status;
 	if (g != NULL) {
 		status = hpx_sqlite_plain_insert(s, g, record, description, &number);
+		if (status == HPX_OK && change->route_key != NULL)
+			status = hpx_sqlite_route_key_put(&s->writer, g->number, number, record,
+							  change->route_key);
 		/* It was looked for, and was not there. */
 		return status == HPX_NOT_FOUND ? HPX_CORRUPT : status;
 	}
 	status = insert_aside(s, row, change, description != NULL ? description : &no_texts);
+	if (status == HPX_OK && change->route_key != NULL)
+		status = hpx_sqlite_route_key_put(&s->writer, 0, sqlite3_last_insert_rowid(s->writer.handle),
+						  record, change->route_key);
 	if (status == HPX_OK && record->state == HPX_STATE_IN_PROGRESS)
 		status = hold(s, record, 0, 0);
 	return status;
@@ -682,6 +716,10 @@ static enum hpx_status update(struct hpx_sqlite_store *s, const struct hpx_sqlit
 		status = cover_completed(s, row, change);
 	else if (status == HPX_NOT_FOUND)
 		status = cover_plain(s, row, change);
+	if (status == HPX_OK && change->route_key != NULL)
+		status = hpx_sqlite_route_key_put(&s->writer, row->generation,
+						  row->generation != 0 ? row->number : row->aside,
+						  &change->record, change->route_key);
 	return status == HPX_OK ? move_lease(s, row, &change->record) : status;
 }
 

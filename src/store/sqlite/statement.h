@@ -84,6 +84,9 @@
 	X(FINISHED, HPX_SQL_FROM_PLAIN "WHERE o.seq > ?1 AND o.created >= ?2 AND o.created < ?3 " \
 				       "AND a.seq IS NOT NULL ORDER BY o.seq DESC") \
 	X(NEWEST, HPX_SQL_FROM_PLAIN "WHERE o.seq < ?1 ORDER BY o.seq DESC LIMIT ?2") \
+	X(UNKEYED, "SELECT 1 FROM hapax_operation_# o WHERE o.created < ?3 AND o.route = ?2 AND " \
+		   "NOT EXISTS (SELECT 1 FROM hapax_route_key k WHERE k.generation = ?1 AND " \
+		   "k.number = o.seq) LIMIT 1") \
 	/* By the table and not by its index: a filter must not lack what the index \
 	 * lost. */ \
 	X(IDS, "SELECT seq, id FROM hapax_operation_# NOT INDEXED WHERE seq > ?1 " \
@@ -287,10 +290,30 @@ enum hpx_generation_sql {
 	/* What has such an id is aside. */ \
 	X(PROVIDED, "SELECT o.id, o.mark FROM hapax_provider p JOIN hapax_aside o " \
 		    "ON o.id = p.id AND o.mark = p.mark WHERE p.provider_id = ?1 LIMIT ?2") \
-	X(PUT_LANE, "INSERT INTO hapax_lane (name, settle_after, confirm_after) " \
-		    "VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET " \
-		    "settle_after = ?2, confirm_after = ?3 " \
-		    "WHERE settle_after <> ?2 OR confirm_after <> ?3") \
+	X(PUT_ROUTE_KEY, "INSERT INTO hapax_route_key (generation, number, hash, id, mark, amount) " \
+			 "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (generation, number) DO " \
+			 "UPDATE SET hash = ?3, id = ?4, mark = ?5, amount = ?6") \
+	X(REMOVE_ROUTE_KEY, "DELETE FROM hapax_route_key WHERE generation = ?1 AND number = ?2") \
+	/* Of a generation that is being removed, but what has a row of hapax_aside. */ \
+	X(REAP_ROUTE_KEYS, "DELETE FROM hapax_route_key WHERE generation = ?1 AND number IN " \
+			   "(SELECT k.number FROM hapax_route_key k WHERE k.generation = ?1 AND " \
+			   "NOT EXISTS (SELECT 1 FROM hapax_aside a WHERE a.generation = ?1 AND a.generation > 0 AND " \
+			   "a.number = k.number) LIMIT ?2)") \
+	/* What is in a dead generation, or in one that is gone, is only what is aside. */ \
+	X(KEYED, "SELECT k.id, k.mark, k.amount FROM hapax_route_key k " \
+		 "LEFT JOIN hapax_generation g ON g.number = k.generation WHERE k.hash = ?1 AND " \
+		 "(k.generation = 0 OR g.state <> 3 OR EXISTS (SELECT 1 FROM hapax_aside a " \
+		 "WHERE a.generation = k.generation AND a.generation > 0 AND a.number = k.number)) LIMIT ?2") \
+	X(KEYED_SINCE, "SELECT keyed FROM hapax_lane WHERE name = ?1") \
+	X(UNKEYED_ASIDE, "SELECT 1 FROM hapax_aside o WHERE o.route = ?1 AND o.created < ?2 AND " \
+			 "NOT EXISTS (SELECT 1 FROM hapax_route_key k WHERE " \
+			 "k.generation = o.generation AND k.number = CASE o.generation WHEN 0 " \
+			 "THEN o.seq ELSE o.number END) LIMIT 1") \
+	X(PUT_LANE, "INSERT INTO hapax_lane AS l (name, settle_after, confirm_after, keyed) " \
+		    "VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET " \
+		    "settle_after = ?2, confirm_after = ?3, " \
+		    "keyed = CASE WHEN ?4 = 0 OR l.keyed = 0 THEN ?4 ELSE l.keyed END " \
+		    "WHERE settle_after <> ?2 OR confirm_after <> ?3 OR (keyed = 0) <> (?4 = 0)") \
 	X(LANE, "SELECT settle_after, confirm_after FROM hapax_lane WHERE name = ?") \
 	/* Whom to ask is said when it becomes unknown; '?' is nobody. */ \
 	X(PUT_RECONCILE, "INSERT INTO hapax_reconcile (id, job, " \

@@ -67,6 +67,8 @@ static void every_member_has_an_option(void **state)
 	MARK(settings, hpx_settings, tenant.subrequest.cache_entries_max);
 	MARK(settings, hpx_settings, tenant.jwt.keys_by_url);
 	MARK(settings, hpx_settings, tenant.jwt.cache_entries_max);
+	MARK(route, hpx_route, matched_by_key);
+	MARK(route, hpx_route, amount_request);
 	MARK(route, hpx_route, target);
 	MARK(route, hpx_route, reconcile.given);
 	MARK(route, hpx_route, reconcile.probe.given);

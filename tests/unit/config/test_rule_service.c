@@ -283,7 +283,7 @@ static void probes_that_can_be(void **state)
 		{ T_PROBE("get: '/{key}', applied: [200]"), "" },
 		{ PROBE("get: '/{key}', applied: [200]"),
 		  "f:3:32: warning: defaults.reconcile.probe.get: names the client's key "
-		  "alone, which counts only where it selects exactly one operation; "
+		  "alone, which counts only where it selects exactly one operation of the route; "
 		  "{operation} always does\n" },
 		{ PROBE(GET "verdict: /s, applied: [200]"),
 		  "f:3:53: warning: defaults.reconcile.probe.verdict: has no effect: no list "
@@ -378,6 +378,8 @@ static void targets_that_can_be(void **state)
 #define WEBHOOK(text) UP "webhooks: {w: {" text "}}\n"
 #define REST "operation: /o, verdict: /v, applied: [ok]"
 
+#define KEYED "key: /k, verdict: /v, applied: [ok], scheme: stripe, " SECRET
+#define PAY "routes: [{match: POST /pay}]\n"
 #define TWO "targets: {bank: {url: 'https://b'}, mailer: {url: 'https://m'}}\n"
 
 static void webhooks_that_cannot_be(void **state)
@@ -389,7 +391,7 @@ static void webhooks_that_cannot_be(void **state)
 		  "f:3:12: webhooks.w.secret_file: is missing; name a file with the secret, or "
 		  "a variable by secret_env: without it anybody could send it\n" },
 		{ WEBHOOK("scheme: stripe, " SECRET "verdict: /v, applied: [ok]"),
-		  "f:3:12: webhooks.w.operation: is missing, and so is provider_id: nothing "
+		  "f:3:12: webhooks.w.operation: is missing, and so are provider_id and key: nothing "
 		  "says which operation it is about; give one, e.g. operation: "
 		  "/data/metadata/operation\n" },
 		{ WEBHOOK("scheme: stripe, " SECRET "operation: /o, applied: [ok]"),
@@ -418,6 +420,25 @@ static void webhooks_that_cannot_be(void **state)
 		{ WEBHOOK("scheme: stripe, " SECRET REST ", provider_id: /i") TWO,
 		  "f:3:12: webhooks.w.target: is missing: the id of one service may be that of "
 		  "another's job; say which of targets sends it\n" },
+		{ WEBHOOK(KEYED "body: 1KiB") PAY,
+		  "f:3:12: webhooks.w.route: is missing: a key alone may be that of another route; "
+		  "say which it is, e.g. route: POST /payments\n" },
+		{ WEBHOOK(KEYED "route: POST /payment") PAY,
+		  "f:3:98: webhooks.w.route: \"POST /payment\" is none of routes; write it as it "
+		  "stands there\n" },
+		{ WEBHOOK("target: bank, " KEYED "route: POST /pay") TWO PAY,
+		  "f:3:16: webhooks.w.target: does not go with key: a target knows its job's key, "
+		  "and not the client's; make two webhooks\n" },
+		{ WEBHOOK(KEYED "route: POST /pay, amount: /a") PAY,
+		  "f:3:12: webhooks.w.amount_request: is missing; amount (in the message) and "
+		  "amount_request (in the client's request) are compared\n" },
+		{ WEBHOOK("scheme: stripe, " SECRET REST ", route: POST /pay") PAY,
+		  "f:3:104: webhooks.w.route: has no effect without key; say where the message has "
+		  "the client's key, e.g. key: /data/metadata/idempotency_key\n" },
+		{ UP "webhooks: {w: {" KEYED "route: POST /pay, amount: /a, amount_request: /a}, v: {" KEYED
+		     "route: POST /pay, amount: /a, amount_request: /b}}\n" PAY,
+		  "f:3:265: webhooks.v.amount_request: is not that of another webhook of the same "
+		  "route; a request has one amount\n" },
 		{ UP "webhooks: {'': {scheme: stripe, " SECRET REST "}}\n",
 		  "f:3:12: webhooks: \"\" is no name: 1 to 63 of a-z, 0-9, _ and -\n" },
 	};
@@ -429,6 +450,8 @@ static void webhooks_that_can_be(void **state)
 {
 	static const struct row rows[] = {
 		{ WEBHOOK("scheme: stripe, " SECRET REST), "" },
+		{ WEBHOOK(KEYED "route: POST /pay") PAY, "" },
+		{ WEBHOOK(KEYED "route: POST /pay, amount: /a, amount_request: /b") PAY, "" },
 		{ WEBHOOK("scheme: stripe, " SECRET "provider_id: /i, verdict: /v, declined: "
 			  "[no], not_applied: [gone], settle_after: 5m"),
 		  "" },
