@@ -200,14 +200,16 @@ void hpx_jobs_json(struct hpx_json_writer *json, const struct hpx_job_entry *job
 	json_delivery(json, &job->delivery);
 }
 
+/* An object; a job a line. */
 static int print_list_json(const struct hpx_operator_command *command,
-			   const struct hpx_job_entry *jobs)
+			   const struct hpx_job_entry *jobs, size_t count, bool all)
 {
 	struct hpx_buffer out;
 	struct hpx_json_writer json;
 
 	hpx_cli_json_init(&json, &out);
-	hpx_json_begin_array(&json, NULL);
+	hpx_json_begin_object(&json, NULL);
+	hpx_json_begin_array(&json, "jobs");
 	for (; jobs != NULL; jobs = jobs->next) {
 		hpx_json_break_line(&json);
 		hpx_json_begin_object(&json, NULL);
@@ -216,6 +218,11 @@ static int print_list_json(const struct hpx_operator_command *command,
 	}
 	hpx_json_break_line(&json);
 	hpx_json_end_array(&json);
+	hpx_json_begin_object(&json, "looked");
+	hpx_json_put_number(&json, "jobs", count);
+	hpx_json_put_bool(&json, "all", all);
+	hpx_json_end_object(&json);
+	hpx_json_end_object(&json);
 	return hpx_cli_json_print(&json, command->verb,
 				  "the list cannot be printed; use a smaller --limit");
 }
@@ -349,31 +356,50 @@ static enum hpx_status read_needing_person(struct hpx_operator_command *command,
 	return status;
 }
 
+/* Cuts the list to the limit; how many are left. `*ret_all`: none was cut. */
+static size_t cut(struct hpx_job_entry *jobs, unsigned limit, bool *ret_all)
+{
+	size_t count = 0;
+
+	*ret_all = true;
+	for (struct hpx_job_entry *job = jobs; job != NULL; job = job->next)
+		if (++count == limit && job->next != NULL) {
+			hpx_job_entry_free(job->next);
+			job->next = NULL;
+			*ret_all = false;
+		}
+	return count;
+}
+
+/* One more than is shown is asked for: it tells whether there are more. */
 static int list_jobs(struct hpx_operator_command *command)
 {
 	struct hpx_job_entry *jobs = NULL;
 	struct hpx_operation_id id;
 	struct hpx_job_query query;
-	size_t count = 0;
 	int code = read_query(command, &query, &id);
+	unsigned limit = query.limit;
+	bool all;
 
 	if (code != HPX_EXIT_OK)
 		return code;
+	query.limit++;
 	enum hpx_status status = command->needs_person != NULL ?
 					 read_needing_person(command, &query, &jobs) :
 					 hpx_store_jobs(command->reader, &query, &jobs);
 	if (status != HPX_OK)
 		return hpx_operator_complain_read(command, status);
-	for (const struct hpx_job_entry *job = jobs; job != NULL; job = job->next)
-		count++;
+	size_t count = cut(jobs, limit, &all);
 	if (command->json != NULL)
-		code = print_list_json(command, jobs);
+		code = print_list_json(command, jobs, count, all);
 	else if (count == 0)
 		puts("no jobs");
 	else
 		hpx_jobs_table(command, jobs);
-	if (command->json == NULL && count == query.limit)
-		fprintf(stderr, "The %zu newest are shown; --limit N shows more.\n", count);
+	if (command->json == NULL && !all)
+		fprintf(stderr, "The %zu newest are shown; older ones were not looked at: --limit N "
+				"shows more.\n",
+			count);
 	hpx_job_entry_free(jobs);
 	return code;
 }

@@ -15,43 +15,6 @@
 #define SEARCH_MAX 10000
 #define SAME_KEY_MAX 100
 
-/* Adds the operations whose key is stored as its hash (key_storage: hash). */
-static enum hpx_status add_hashed(struct hpx_operator_command *command, const struct hpx_query *query,
-				  struct hpx_arena *arena, struct hpx_entry **entries, size_t *count,
-				  struct hpx_looked *looked)
-{
-	struct hpx_query hashed = *query;
-	struct hpx_walk walk = { .ended = false };
-	struct hpx_entry *more = NULL, *all;
-	struct hpx_looked further;
-	size_t more_count = 0;
-	char text[HPX_KEY_HASH_SIZE];
-	enum hpx_status status = hpx_key_hash_print(query->key, text);
-
-	hashed.key = hpx_span_of(text);
-	hashed.walk = query->walk != NULL ? &walk : NULL;
-	if (status == HPX_OK)
-		status = hpx_store_list(command->reader, &hashed, arena, &more, &more_count, &further);
-	if (status != HPX_OK)
-		return status;
-	looked->all &= further.all;
-	if (further.back_to_ms > looked->back_to_ms)
-		looked->back_to_ms = further.back_to_ms;
-	if (more_count == 0)
-		return HPX_OK;
-	all = hpx_arena_zalloc(arena, *count + more_count, sizeof(*all));
-	if (all == NULL)
-		return HPX_NOMEM;
-	if (*count > 0)
-		memcpy(all, *entries, *count * sizeof(*all));
-	memcpy(all + *count, more, more_count * sizeof(*all));
-	*entries = all;
-	*count += more_count;
-	looked->all &= *count <= query->limit || query->walk != NULL;
-	hpx_entries_newest(all, count, query->walk != NULL ? UINT_MAX : query->limit);
-	return HPX_OK;
-}
-
 int hpx_keys_read(struct hpx_operator_command *command, const struct hpx_query *query,
 		  struct hpx_arena *arena, struct hpx_entry **ret_entries, size_t *ret_count,
 		  struct hpx_looked *ret_looked)
@@ -59,8 +22,6 @@ int hpx_keys_read(struct hpx_operator_command *command, const struct hpx_query *
 	enum hpx_status status = hpx_store_list(command->reader, query, arena, ret_entries,
 						ret_count, ret_looked);
 
-	if (status == HPX_OK && query->key.ptr != NULL)
-		status = add_hashed(command, query, arena, ret_entries, ret_count, ret_looked);
 	HPX_ASSERT(status != HPX_OK || query->walk != NULL || *ret_count <= query->limit);
 	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
 }

@@ -153,48 +153,30 @@ static enum hpx_status find_reference(struct hpx_reconciliation *run, struct hpx
 	return HPX_OK;
 }
 
-/* Looks for one operation whose stored key is `key`, beside one that was found already. */
-static enum hpx_status find_stored_key(struct hpx_reconciliation *run, struct hpx_span key,
-				       struct hpx_entry **found)
-{
-	struct hpx_walk walk = { .ended = false };
-	struct hpx_query query = { .state = HPX_STATE_COUNT,
-				   .key = key,
-				   .route = run->route != NULL ? hpx_span_of(run->route) :
-								 (struct hpx_span){ NULL, 0 },
-				   .limit = 2,
-				   .walk = &walk };
-	struct hpx_entry *entries = NULL;
-	struct hpx_looked looked;
-	size_t count = 0;
-	enum hpx_status status = hpx_store_list(run->command.reader, &query, &run->scratch, &entries,
-						&count, &looked);
-
-	if (status != HPX_OK || count == 0)
-		return status;
-	if (count > 1 || !looked.all || *found != NULL)
-		return HPX_CONFLICT;
-	*found = entries;
-	return HPX_OK;
-}
-
 /* A client's key counts only where exactly one operation has it, stored as it is or as its
  * hash. */
 static enum hpx_status find_key(struct hpx_reconciliation *run, struct hpx_span name,
 				struct hpx_ledger_match *ret_match)
 {
+	struct hpx_walk walk = { .ended = false };
+	struct hpx_query query = { .state = HPX_STATE_COUNT,
+				   .key = name,
+				   .route = run->route != NULL ? hpx_span_of(run->route) :
+								 (struct hpx_span){ NULL, 0 },
+				   .limit = 2,
+				   .walk = &walk };
 	struct hpx_entry *found = NULL;
-	char hash[HPX_KEY_HASH_SIZE];
-	enum hpx_status status = find_stored_key(run, name, &found);
+	struct hpx_looked looked;
+	size_t count = 0;
+	enum hpx_status status = hpx_store_list(run->command.reader, &query, &run->scratch, &found,
+						&count, &looked);
 
-	if (status == HPX_OK)
-		status = hpx_key_hash_print(name, hash);
-	if (status == HPX_OK)
-		status = find_stored_key(run, hpx_span_of(hash), &found);
 	if (status != HPX_OK)
 		return status;
-	if (found == NULL)
+	if (count == 0)
 		return HPX_NOT_FOUND;
+	if (count > 1 || !looked.all)
+		return HPX_CONFLICT;
 	hpx_ledger_match_operation(found, ret_match);
 	return HPX_OK;
 }

@@ -476,8 +476,18 @@ enum hpx_status hpx_store_list(struct hpx_store_reader *reader, const struct hpx
 			       struct hpx_arena *arena, struct hpx_entry **ret_entries,
 			       size_t *ret_count, struct hpx_looked *ret_looked)
 {
+	struct hpx_query with_hash = *query;
+	char hash[HPX_KEY_HASH_SIZE];
+	enum hpx_status status = HPX_OK;
+
 	HPX_ASSERT(query->limit > 0);
-	return reader->store->driver->list(reader, query, arena, ret_entries, ret_count, ret_looked);
+	if (query->key.ptr != NULL)
+		status = hpx_key_hash_print(query->key, hash);
+	if (status != HPX_OK)
+		return status;
+	with_hash.key_hash = query->key.ptr != NULL ? hpx_span_of(hash) : query->key;
+	return reader->store->driver->list(reader, &with_hash, arena, ret_entries, ret_count,
+					   ret_looked);
 }
 
 enum hpx_status hpx_store_events(struct hpx_store_reader *reader, const struct hpx_operation_id *id,

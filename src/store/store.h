@@ -449,13 +449,14 @@ struct hpx_walk {
  * they come in the store's own order, about `limit` at a time, and `*walk` moves on. */
 struct hpx_query {
 	enum hpx_state state;      /* HPX_STATE_COUNT: any */
-	struct hpx_span key;       /* ptr NULL: any; over all tenants */
+	struct hpx_span key;       /* ptr NULL: any; over all tenants, stored as it is or as its hash */
 	struct hpx_span tenant;    /* ptr NULL: any */
 	struct hpx_span route;     /* the pattern; ptr NULL: any */
 	enum hpx_last_error error; /* HPX_LAST_ERROR_NONE: any, or none */
 	int64_t since_ms;          /* begun at this time or later; 0: any */
 	unsigned limit;
-	struct hpx_walk *walk; /* NULL: the newest */
+	struct hpx_walk *walk;    /* NULL: the newest */
+	struct hpx_span key_hash; /* for drivers, where there is a key: what key_storage: hash stores */
 };
 
 /* How far a list looked. */

@@ -160,7 +160,8 @@ bool hpx_entry_matches(const struct hpx_entry *entry, const struct hpx_query *qu
 	const struct hpx_description *d = &entry->description;
 
 	return (query->state == HPX_STATE_COUNT || query->state == state) &&
-	       (query->key.ptr == NULL || hpx_span_eq(query->key, d->key)) &&
+	       (query->key.ptr == NULL || hpx_span_eq(query->key, d->key) ||
+		hpx_span_eq(query->key_hash, d->key)) &&
 	       (query->tenant.ptr == NULL || hpx_span_eq(query->tenant, d->tenant)) &&
 	       (query->route.ptr == NULL || hpx_span_eq(query->route, d->route)) &&
 	       (query->error == HPX_LAST_ERROR_NONE || query->error == entry->record.last_error) &&

@@ -106,6 +106,9 @@ def test_ls(bench, operator):
     assert operator.jobs("--target", "nobody") == [] and operator.jobs("--target", "bank")
     assert [row["number"] for row in operator.jobs("--operation", first[:12])] == [done]
     assert len(operator.jobs("--limit", 1)) == 1
+    assert operator.json("jobs", "ls", "--limit", 1)["looked"] == {"jobs": 1, "all": False}
+    only = operator.json("jobs", "ls", "--operation", first, "--limit", 1)
+    assert only["looked"] == {"jobs": 1, "all": True} and only["jobs"][0]["number"] == done
 
 
 def test_ls_as_a_table(bench, operator):
@@ -119,7 +122,9 @@ def test_ls_as_a_table(bench, operator):
     assert reference in operator.on("jobs", "ls", "--operation", reference, "--full")
     assert operator.on("jobs", "ls", "--target", "nobody") == "no jobs\n"
     operator.on("jobs", "ls", "--limit", 1)
-    assert "--limit N shows more" in operator.err
+    assert "older ones were not looked at: --limit N shows more" in operator.err
+    operator.on("jobs", "ls", "--operation", reference, "--limit", 1)
+    assert operator.err == ""
 
 
 def test_show(bench, operator):

@@ -107,9 +107,10 @@
 	"($5::int8 = 0 OR j.id = $5::int8) AND ($6::int8 = 0 OR j.id < $6::int8) " \
 	"ORDER BY j.id DESC LIMIT $7::int8"
 
-/* What a list of operations is narrowed by: key, tenant, route, and when it began. */
+/* What a list of operations is narrowed by: key (as it is, or its hash: the planner knows
+ * the parameter and makes both once), tenant, route, and when it began. */
 #define HPX_PG_SQL_WANTED \
-	"($2::bytea IS NULL OR o.key = convert_from($2::bytea, 'UTF8')) AND " \
+	"($2::bytea IS NULL OR o.key IN (convert_from($2::bytea, 'UTF8'), '" HPX_KEY_HASH_PREFIX "' || encode(sha256($2::bytea), 'hex'))) AND " \
 	"($3::bytea IS NULL OR o.tenant = convert_from($3::bytea, 'UTF8')) AND " \
 	"($4::bytea IS NULL OR o.route = convert_from($4::bytea, 'UTF8')) AND " \
 	"o.created >= $5::int8"

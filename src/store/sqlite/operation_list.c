@@ -224,6 +224,7 @@ static enum hpx_status take_chunk(struct search *search, struct head *head, size
 	bind_text_or_null(&stmt, query->tenant);
 	bind_text_or_null(&stmt, query->route);
 	hpx_sqlite_bind_int(&stmt, query->state == HPX_STATE_IN_PROGRESS);
+	bind_text_or_null(&stmt, query->key_hash);
 	while (read == HPX_OK && hpx_sqlite_next(&stmt)) {
 		int64_t number = sqlite3_column_int64(stmt.handle, 0);
 		bool passed = number <= head->generation->moved, covered = false, matches = false;

@@ -74,10 +74,10 @@
 	/* The rows in order, from a number on: the reaper judges each. */ \
 	X(WALK, HPX_SQL_FROM_PLAIN "WHERE o.seq > ?1 ORDER BY o.seq LIMIT ?2") \
 	/* For lists: the newest row below a number, and those between two numbers, the newest \
-	 * first; ?6: only without an answer. */ \
+	 * first; ?6: only without an answer; ?7: the hash of the key. */ \
 	X(HEAD, "SELECT seq, created FROM hapax_operation_# WHERE seq < ?1 " \
 		"ORDER BY seq DESC LIMIT 1") \
-	X(LOOK, HPX_SQL_FROM_PLAIN "WHERE o.seq < ?1 AND o.seq >= ?2 AND (?3 IS NULL OR o.key = ?3) " \
+	X(LOOK, HPX_SQL_FROM_PLAIN "WHERE o.seq < ?1 AND o.seq >= ?2 AND (?3 IS NULL OR o.key IN (?3, ?7)) " \
 				   "AND (?4 IS NULL OR o.tenant = ?4) AND (?5 IS NULL OR o.route = ?5) " \
 				   "AND (?6 = 0 OR a.seq IS NULL) ORDER BY o.seq DESC") \
 	/* Answered ones that began within a time, the newest first. */ \

@@ -35,7 +35,7 @@ class Operator:
         return json.loads(self.out)
 
     def jobs(self, *arguments):
-        return self.json("jobs", "ls", *arguments)
+        return self.json("jobs", "ls", *arguments)["jobs"]
 
     def job(self, number, *arguments):
         return self.json("jobs", "show", number, *arguments)
