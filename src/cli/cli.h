@@ -28,6 +28,7 @@ int hpx_cli_check(int argc, char **argv);
 int hpx_cli_coverage(int argc, char **argv);
 int hpx_cli_keys(int argc, char **argv);
 int hpx_cli_jobs(int argc, char **argv);
+int hpx_cli_history(int argc, char **argv);
 int hpx_cli_reconcile(int argc, char **argv);
 int hpx_cli_verify(int argc, char **argv);
 int hpx_cli_work(int argc, char **argv);

@@ -313,6 +313,14 @@ static const struct hpx_operator_verb verbs[] = {
 	  .operands_max = 1,
 	  .writes = true,
 	  .run = hpx_keys_forget },
+	{ .name = "extend",
+	  .synopsis = "hapax keys extend REFERENCE --until TIME --reason TEXT",
+	  .about = "Keeps the answer of a finished operation until TIME, where it would expire\n"
+		   "before; a later expiry stays as it is. What has expired cannot be extended.",
+	  .flags = { "key", "tenant", "method", "path", "until", "reason", "json" },
+	  .operands_max = 1,
+	  .writes = true,
+	  .run = hpx_keys_extend },
 	{ .name = "accept-clock",
 	  .synopsis = "hapax keys accept-clock --reason TEXT",
 	  .about = "Says that the wall clock is right as it is now. When the clock was set, hapax\n"
@@ -329,7 +337,7 @@ int hpx_cli_keys(int argc, char **argv)
 		.about =
 			"Lists and shows the operations in the store, and settles those that a person\n"
 			"must settle. Works beside a running hapax serve.",
-		.verb_names = "ls, show, resolve, forget and accept-clock",
+		.verb_names = "ls, show, resolve, forget, extend and accept-clock",
 		.verbs = verbs,
 		.verb_count = sizeof(verbs) / sizeof(verbs[0]),
 	};

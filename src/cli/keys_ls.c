@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "base/unit.h"
 #include "cli/operations.h"
 
 /* The first digits of a reference in a table; as many as `resolve` prints. */
@@ -192,23 +191,6 @@ static int print_json(struct hpx_operator_command *command, const struct key_lis
 				  "the list cannot be printed; use a smaller --limit");
 }
 
-/* "2h" is so long ago; otherwise a time as RFC 3339 writes it. */
-static int read_since(struct hpx_operator_command *command, int64_t *ret_since_ms)
-{
-	struct hpx_span text = hpx_span_of(command->since);
-	uint64_t ago_ms = 0;
-
-	if (command->since == NULL)
-		return HPX_EXIT_OK;
-	if (hpx_duration_parse(text, &ago_ms) && ago_ms <= (uint64_t)command->now_ms)
-		*ret_since_ms = command->now_ms - (int64_t)ago_ms;
-	else if (!hpx_clock_parse_rfc3339(text, ret_since_ms))
-		return hpx_operator_complain(command, HPX_EXIT_USAGE,
-					     "--since is a duration (2h, 7d), or a time: "
-					     "2026-11-15T08:00:00Z");
-	return HPX_EXIT_OK;
-}
-
 /* What a row says that this version does not know is "other", and cannot be asked for. */
 static int read_error(struct hpx_operator_command *command, enum hpx_last_error *ret_error)
 {
@@ -237,7 +219,7 @@ static int read_query(struct hpx_operator_command *command, struct hpx_query *qu
 				     .route = hpx_span_of(command->route) };
 	int code = hpx_operator_limit(command, &query->limit);
 	if (code == HPX_EXIT_OK)
-		code = read_since(command, &query->since_ms);
+		code = hpx_operator_time(command, "since", command->since, false, &query->since_ms);
 	if (code == HPX_EXIT_OK)
 		code = read_error(command, &query->error);
 	if (code != HPX_EXIT_OK || command->state == NULL)
@@ -340,7 +322,7 @@ static int watch(struct hpx_operator_command *command, struct hpx_query *query)
 		hpx_arena_done(&list->arena);
 		hpx_arena_init(&list->arena, HPX_OPERATOR_ARENA_MAX);
 		command->now_ms = hpx_clock_wall_ms();
-		code = read_since(command, &query->since_ms);
+		code = hpx_operator_time(command, "since", command->since, false, &query->since_ms);
 		if (code == HPX_EXIT_OK)
 			code = read_key_list(command, query, list);
 		if (code == HPX_EXIT_OK && screen)

@@ -349,6 +349,78 @@ int hpx_keys_forget(struct hpx_operator_command *command)
 		      "forgotten; the next request with its key is executed");
 }
 
+static int refuse_to_extend(struct hpx_operator_command *command, const struct hpx_entry *entry,
+			    const struct hpx_store_op *op)
+{
+	const struct hpx_record *record = &entry->record;
+
+	if (op->status == HPX_MISUSE)
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "--until is later than any time that can be kept");
+	if (op->status != HPX_REFUSED)
+		return explain(command, entry, op);
+	if (record->state == HPX_STATE_COMPLETED || record->state == HPX_STATE_FAILED_RETRYABLE)
+		return hpx_operator_complain(command, HPX_EXIT_FAILED,
+					     "not done: it has expired, and its key may be in use again "
+					     "at any moment");
+	return hpx_operator_complain(command, HPX_EXIT_FAILED,
+				     "not done: it is %s, and only what is finished expires",
+				     hpx_keys_state(entry));
+}
+
+/* The time that was asked for, or a later one that the record had before. */
+static int tell_extended(struct hpx_operator_command *command, const struct hpx_entry *entry,
+			 const struct hpx_store_op *op)
+{
+	int64_t before_ms = entry->record.expires_ms, now_ms = op->extend.until_ms;
+	char reference[HPX_REFERENCE_SIZE], when[HPX_RFC3339_SIZE];
+	struct hpx_buffer out;
+	struct hpx_json_writer json;
+
+	if (before_ms > now_ms)
+		now_ms = before_ms;
+	hpx_reference_print(&entry->record.id, &entry->record.mark, reference);
+	if (command->json != NULL) {
+		hpx_cli_json_init(&json, &out);
+		hpx_json_begin_object(&json, NULL);
+		hpx_json_put_text(&json, "reference", reference);
+		hpx_json_put_text(&json, "state", hpx_keys_state(entry));
+		hpx_json_put_time(&json, "expires", now_ms);
+		hpx_json_put_bool(&json, "extended", now_ms != before_ms);
+		return hpx_operator_json_sign(command, &json, op);
+	}
+	hpx_clock_rfc3339(now_ms, when);
+	printf(now_ms != before_ms ? "%.12s: expires %s\n" :
+				     "%.12s: nothing was changed, because it expires later anyway: %s\n",
+	       reference, when);
+	return HPX_EXIT_OK;
+}
+
+int hpx_keys_extend(struct hpx_operator_command *command)
+{
+	struct hpx_store_op op = { .verb = HPX_VERB_EXTEND };
+	struct hpx_entry entry;
+	int code;
+
+	if (command->until == NULL)
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "say how long the answer is kept: --until TIME");
+	code = hpx_operator_time(command, "until", command->until, true, &op.extend.until_ms);
+	if (code == HPX_EXIT_OK && op.extend.until_ms <= command->now_ms)
+		code = hpx_operator_complain(command, HPX_EXIT_USAGE, "--until is not in the future");
+	if (code == HPX_EXIT_OK)
+		code = hpx_keys_find(command, &entry);
+	if (code != HPX_EXIT_OK)
+		return code;
+	op.id = entry.record.id;
+	op.mark = entry.record.mark;
+	code = hpx_operator_write(command, &op);
+	if (code != HPX_EXIT_OK)
+		return code;
+	return op.status == HPX_OK ? tell_extended(command, &entry, &op) :
+				     refuse_to_extend(command, &entry, &op);
+}
+
 int hpx_keys_accept_clock(struct hpx_operator_command *command)
 {
 	struct hpx_store_op op = { .verb = HPX_VERB_ACCEPT_CLOCK };

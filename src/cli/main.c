@@ -18,6 +18,8 @@ static const struct hpx_command commands[] = {
 	{ "keys", "Lists operations, and settles those whose outcome is unknown.", hpx_cli_keys },
 	{ "jobs", "Lists deliveries to other services; retries or discards them.",
 	  hpx_cli_jobs },
+	{ "history", "Says what became of finished operations, also after expiry.",
+	  hpx_cli_history },
 	{ "repair", "Says what of a store's file is damaged, and goes on with the rest.", hpx_cli_repair },
 	{ "migrate", "Creates a store, or brings its schema up to date.", hpx_cli_migrate },
 	{ "reconcile", "Compares a provider's export with the store.",

@@ -33,6 +33,7 @@ int hpx_keys_ls(struct hpx_operator_command *command);
 int hpx_keys_show(struct hpx_operator_command *command);
 int hpx_keys_resolve(struct hpx_operator_command *command);
 int hpx_keys_forget(struct hpx_operator_command *command);
+int hpx_keys_extend(struct hpx_operator_command *command);
 int hpx_keys_accept_clock(struct hpx_operator_command *command);
 
 /* ---- the next probe of an unknown outcome (keys_show.c) ---- */

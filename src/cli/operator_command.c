@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/unit.h"
 #include "cli/operator_command.h"
 
 #define LIMIT_DEFAULT 50
@@ -40,6 +41,23 @@ int hpx_operator_limit(const struct hpx_operator_command *command, unsigned *ret
 		return hpx_operator_complain(command, HPX_EXIT_USAGE,
 					     "--limit is a number from 1 to %d", LIMIT_MAX);
 	*ret_limit = (unsigned)limit;
+	return HPX_EXIT_OK;
+}
+
+int hpx_operator_time(const struct hpx_operator_command *command, const char *flag, const char *text,
+		      bool ahead, int64_t *ret_wall_ms)
+{
+	uint64_t ms = 0;
+
+	if (text == NULL)
+		return HPX_EXIT_OK;
+	if (hpx_duration_parse(hpx_span_of(text), &ms) && ms <= (uint64_t)command->now_ms)
+		*ret_wall_ms = ahead ? command->now_ms + (int64_t)ms : command->now_ms - (int64_t)ms;
+	else if (!hpx_clock_parse_rfc3339(hpx_span_of(text), ret_wall_ms))
+		return hpx_operator_complain(command, HPX_EXIT_USAGE,
+					     "--%s is a duration (2h, 7d), or a time: "
+					     "2026-11-15T08:00:00Z",
+					     flag);
 	return HPX_EXIT_OK;
 }
 

@@ -23,6 +23,7 @@
 	X(route, "route", "PATTERN", "Lists only those of this route, as the configuration writes it: \"POST /payments\".") \
 	X(error, "error", "NAME", "Lists only those whose last attempt that failed came to this: upstream_reset.") \
 	X(since, "since", "TIME", "Lists only those that began so long ago or later (2h), or at a time or later (2026-11-15T08:00:00Z).") \
+	X(until, "until", "TIME", "It expires then (2027-03-31, or 2027-03-31T08:00:00Z), or so long from now (90d).") \
 	X(watch, "watch", NULL, "Lists again every 2 seconds, until Ctrl-C. Into a pipe or a file goes only what is new or has changed.") \
 	X(limit, "limit", "N", "Lists at most so many; default 50.") \
 	X(full, "full", NULL, "Shows whole references in the table.") \
@@ -101,6 +102,12 @@ int hpx_operator_write(struct hpx_operator_command *command, struct hpx_store_op
 
 /* The value of --limit. HPX_EXIT_OK, or HPX_EXIT_USAGE after a message. */
 int hpx_operator_limit(const struct hpx_operator_command *command, unsigned *ret_limit);
+
+/* The value of a flag that is a time: as RFC 3339 writes it, or so long before now, with
+ * `ahead` after now; `text` NULL leaves it. HPX_EXIT_OK, or HPX_EXIT_USAGE after a
+ * message. */
+int hpx_operator_time(const struct hpx_operator_command *command, const char *flag, const char *text,
+		      bool ahead, int64_t *ret_wall_ms);
 
 /* ---- showing ---- */
 

@@ -35,7 +35,11 @@ static bool is_wanted(const struct hpx_history_query *query, const struct hpx_hi
 		return false;
 	if (query->tenant.ptr != NULL && !hpx_span_eq(query->tenant, entry->description.tenant))
 		return false;
-	return query->key.ptr == NULL || hpx_span_eq(query->key, entry->description.key);
+	if (query->state != HPX_STATE_NONE && query->state != entry->state)
+		return false;
+	return query->key.ptr == NULL || hpx_span_eq(query->key, entry->description.key) ||
+	       (query->key_hashed.ptr != NULL &&
+		hpx_span_eq(query->key_hashed, entry->description.key));
 }
 
 /* Newest first. */

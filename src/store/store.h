@@ -486,6 +486,9 @@ struct hpx_history_query {
 	int64_t until_ms;       /* before */
 	struct hpx_span tenant; /* ptr NULL: any; the tenant's name */
 	struct hpx_span key;    /* ptr NULL: any */
+	/* The same key as key_storage: hash keeps it, wanted too; ptr NULL: is not. */
+	struct hpx_span key_hashed;
+	enum hpx_state state; /* HPX_STATE_NONE: any */
 	uint32_t status_min;
 	uint32_t status_max; /* 0: any status */
 	size_t limit;

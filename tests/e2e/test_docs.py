@@ -18,7 +18,7 @@ from harness.gateway import ROOT, binary
 DOCS = ROOT / "docs"
 PAGES = (sorted(DOCS.rglob("*.md")) + sorted(ROOT.glob("examples/*/README.md")) +
          [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")])
-VERBS = {"keys": ["ls", "show", "resolve", "forget", "accept-clock"],
+VERBS = {"keys": ["ls", "show", "resolve", "forget", "extend", "accept-clock"],
          "jobs": ["ls", "show", "retry", "discard"]}
 # So that every metric has a sample. Any variable that is set will do as a secret:
 # no webhook is sent here, and nobody is asked who is calling.
@@ -287,7 +287,7 @@ def documented_flags(command):
     return set(re.findall(r"`(--[a-z-]+)", section(read("reference/cli.md"), f"hapax {command}")))
 
 
-@pytest.mark.parametrize("command", ["serve", "check", "coverage", "demo", "migrate", "reconcile", "repair", "work",
+@pytest.mark.parametrize("command", ["serve", "check", "coverage", "demo", "history", "migrate", "reconcile", "repair", "work",
                                      "call", "verify", "version"])
 def test_every_flag_is_documented(command):
     """--steps is hidden outside of a steps build and documented all the same."""

@@ -1,9 +1,13 @@
 """Shows what becomes of a key after its answer has expired: executed and told, refused,
 known by a tombstone, kept longer by the upstream's own word, and found in the history."""
+import csv
+import hashlib
+import io
+import json
 import threading
 
 from harness import check
-from harness.operator_command import Operator
+from harness.operator_command import FAILED, USAGE, Operator
 from harness.secret import new_key
 
 QUICK = {"reap": {"every": "50ms"}}
@@ -75,3 +79,108 @@ def test_retention_by_the_upstream(site):
         if again.replayed:
             check.same_answer(first, again)
     assert one.gateway.log().count("event=retention_unreadable") == 1
+
+
+def history(operator, *arguments):
+    operator.on("history", "--json", *arguments)
+    return [json.loads(line) for line in operator.out.splitlines()]
+
+
+def test_did_we_charge_this(site):
+    """hapax history finds a charge whose record is gone, and one that is there, alike: by time,
+    tenant, key (plain and hashed), status and state. A key that is used again after its expiry
+    takes the place of the record and leaves the entry, on every store at once."""
+    one = site({"defaults": {"retention": "1s"}, "history": {"retention": "400d"}, "reap": {"every": "1h"},
+                "tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"},
+                "trusted_peers": ["127.0.0.1"],
+                "routes": [{"match": "POST /kept", "retention": "1h"},
+                           {"match": "POST /hashed", "key_storage": "hash"}, {"match": "POST /pay"}]})
+    charge, hashed, declined, failed = (new_key() for _ in range(4))
+
+    def send(path, key, tenant, behave=None):
+        return one.gateway.post(path, key=key, behave=behave, headers=[("X-Tenant", tenant)])["Hapax-Operation"]
+
+    first = {charge: send("/pay", charge, "alice"), hashed: send("/hashed", hashed, "bob"),
+             declined: send("/kept", declined, "bob", "status=402"),
+             failed: send("/kept", failed, "alice", "status=503")}
+    threading.Event().wait(1.3)  # the passing of time is what is tested
+    again = {charge: send("/pay", charge, "alice"), hashed: send("/hashed", hashed, "bob")}
+    operator = Operator(one.gateway)
+    entries = history(operator)
+    assert {entry["reference"] for entry in entries[:2]} == set(again.values())
+    assert {entry["reference"] for entry in entries[2:]} == set(first.values()) and len(entries) == 6
+    assert [entry["created"] for entry in entries] == sorted((entry["created"] for entry in entries), reverse=True)
+    for entry in entries:
+        gone = entry["reference"] in (first[charge], first[hashed])
+        assert entry["reaped"] == gone == (entry["expires"] is None), entry
+    assert {entry["path"] for entry in history(operator, "--key", charge)} == {"/pay"}
+    bob = history(operator, "--key", hashed)[0]["tenant"]
+    digest = "sha256:" + hashlib.sha256(hashed.encode()).hexdigest()
+    rows = ((("--key", charge), {charge}), (("--key", hashed), {hashed}), (("--key", digest), {hashed}),
+            (("--tenant", bob), {hashed, declined}), (("--status", "402"), {declined}),
+            (("--status", "2xx"), {charge, hashed}), (("--state", "failed_retryable"), {failed}),
+            (("--since", "1h"), set(first)), (("--until", "1h"), set()), (("--until", "2020-01-01"), set()),
+            (("--since", "2020-01-01", "--until", "2099-01-01T00:00:00Z"), set(first)))
+    for arguments, wanted in rows:
+        references = {r for key in wanted for r in (first[key], again.get(key, first[key]))}
+        assert {entry["reference"] for entry in history(operator, *arguments)} == references, arguments
+    assert history(operator, "--limit", "1") == entries[:1]
+    assert "1 newest are shown" in operator.err
+    assert "kept for 400d" in operator.err
+    assert "no finished operation" in operator.on("history", "--key", "nobody")
+    table = operator.on("history", "--key", charge)
+    assert charge[:30] in table and first[charge][:12] in table and again[charge][:12] in table and "POST /pay" in table, table
+    for wrong in (("--status", "6xx"), ("--status", "40"), ("--state", "unknown"), ("--since", "soon"),
+                  ("--since", "1h", "--until", "2h"), ("--json", "--csv"), ("--limit", "0")):
+        operator.on("history", *wrong, code=USAGE)
+
+
+def test_history_without_retention(site):
+    """A store that keeps no history says so, so that nothing found proves nothing."""
+    one = site()
+    operator = Operator(one.gateway)
+    assert "no finished operation" in operator.on("history")
+    assert "keeps no history" in operator.err
+
+
+def test_history_as_csv(site):
+    """CSV is read back as it was, and no cell is a formula."""
+    one = site()
+    keys = ['=1+1', '+cmd', '-2', '@sum', 'a,b', 'a"b', 'plain']
+    for key in keys:
+        quoted = '"' + key.replace('"', '\\"') + '"'
+        assert one.gateway.post("/pay?a=1", key=quoted).status == 200
+    operator = Operator(one.gateway)
+    text = operator.on("history", "--csv")
+    assert text.count("\r\n") == len(keys) + 1 and text.count("\n") == len(keys) + 1
+    rows = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    assert {row["key"] for row in rows} == {"'=1+1", "'+cmd", "'-2", "'@sum", 'a,b', 'a"b', 'plain'}
+    assert {row["status"] for row in rows} == {"200"}
+    assert all(row["created"].endswith("Z") and row["expires"] > row["created"] for row in rows)
+
+
+def test_extend(site):
+    """keys extend keeps an answer longer, tells the new time, never shortens, and refuses
+    what has expired; the running server goes by it."""
+    one = site({"defaults": {"retention": "2s"}, "reap": {"every": "1h"}})
+    kept, gone = new_key(), new_key()
+    first = one.gateway.post(key=kept)
+    reference = first["Hapax-Operation"]
+    expired = one.gateway.post(key=gone)["Hapax-Operation"]
+    operator = Operator(one.gateway)
+    why = ("--reason", "a dispute")
+    done = operator.json("keys", "extend", reference, "--until", "2099-03-31", *why)
+    assert (done["expires"], done["extended"]) == ("2099-03-31T00:00:00Z", True), done
+    for until in ("1h", "2099-03-30"):
+        done = operator.json("keys", "extend", "--key", kept, "--until", until, *why)
+        assert (done["expires"], done["extended"]) == ("2099-03-31T00:00:00Z", False), done
+    threading.Event().wait(2.3)  # the passing of time is what is tested
+    check.same_answer(first, one.gateway.post(key=kept))
+    assert operator.key(reference)["expires"] == "2099-03-31T00:00:00Z"
+    assert "extended" in operator.on("keys", "show", reference)
+    assert "has expired" in operator.on("keys", "extend", expired, "--until", "1h", *why, code=FAILED)
+    for until in ("2020-01-01", "0", "soon", "9999-01-01"):
+        operator.on("keys", "extend", reference, "--until", until, *why, code=USAGE)
+    operator.on("keys", "extend", reference, *why, code=USAGE)
+    operator.on("keys", "extend", reference, "--until", "1h", code=USAGE)
+    assert len(one.provider.ledger(kept)) == 1

@@ -92,6 +92,7 @@ struct gathering {
 	struct hpx_sqlite_store *s;
 	struct hpx_sqlite_db *db;
 	struct hpx_history_list list;
+	struct hpx_arena scratch; /* the texts of one row */
 };
 
 /* The columns of HPX_SQL_HISTORY. */
@@ -155,11 +156,12 @@ static enum hpx_status gather_aside(struct gathering *g)
 	hpx_sqlite_bind_int(&stmt, g->list.query->until_ms);
 	while (status == HPX_OK && hpx_history_looks_on(&g->list) && hpx_sqlite_next(&stmt)) {
 		struct hpx_description texts;
-		struct hpx_sqlite_want want = { .arena = g->list.arena, .description = &texts };
+		struct hpx_sqlite_want want = { .arena = &g->scratch, .description = &texts };
 		struct hpx_sqlite_row row;
 		status = hpx_sqlite_aside_read(g->s, &stmt, &want, &row);
 		if (status == HPX_OK && is_finished(&row))
 			status = take_row(g, &row, &texts);
+		hpx_arena_recycle(&g->scratch);
 	}
 	ended = hpx_sqlite_end(&stmt);
 	return ended != HPX_OK ? ended : status;
@@ -169,14 +171,17 @@ static enum hpx_status consider(struct gathering *g, struct hpx_sqlite_statement
 				const struct hpx_sqlite_generation *generation)
 {
 	struct hpx_description texts;
-	struct hpx_sqlite_want want = { .arena = g->list.arena, .description = &texts };
+	struct hpx_sqlite_want want = { .arena = &g->scratch, .description = &texts };
 	struct hpx_sqlite_row row;
 	bool covered = true;
 	enum hpx_status status = hpx_sqlite_plain_read(g->s, stmt, generation, &want, &row);
 
 	if (status == HPX_OK && is_finished(&row))
 		status = hpx_sqlite_row_covered(g->db, row.generation, row.number, &covered);
-	return status == HPX_OK && !covered ? take_row(g, &row, &texts) : status;
+	if (status == HPX_OK && !covered)
+		status = take_row(g, &row, &texts);
+	hpx_arena_recycle(&g->scratch);
+	return status;
 }
 
 static enum hpx_status gather_generation(struct gathering *g, struct hpx_sqlite_generation *generation)
@@ -231,7 +236,9 @@ enum hpx_status hpx_sqlite_history(struct hpx_store_reader *reader,
 		status = hpx_sqlite_do(g.db, HPX_SQL_BEGIN_READ);
 	if (status != HPX_OK)
 		return status;
+	hpx_arena_init(&g.scratch, arena->max_bytes);
 	status = hpx_sqlite_end_read(g.db, gather(&g));
+	hpx_arena_done(&g.scratch);
 	if (status == HPX_OK)
 		hpx_history_list_end(&g.list, ret_history);
 	return status;
