@@ -159,6 +159,9 @@ struct hapax_answer {
 	const char *headers; /* lines "Name: value", each with CR LF or LF; or NULL */
 	const void *body;
 	size_t body_len;
+	/* hapax_complete: it is kept at least so long, whatever hapax_begin or the route says;
+	 * 0: as they say; at most ten years. Elsewhere it means nothing. */
+	int64_t retention_ms;
 };
 
 /* What hapax_begin found; freed by hapax_operation_clear. Since 0.1. */

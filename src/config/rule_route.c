@@ -8,6 +8,8 @@
 #include "config/profile.h"
 #include "store/store.h"
 
+#define HOUR_MS ((int64_t)3600 * 1000)
+
 /* Whether somebody chose what a 5xx means. A profile is a choice. */
 static bool is_server_error_given(const struct hpx_parse_context *context,
 				  const struct hpx_given_set *set)
@@ -119,6 +121,19 @@ static void check_selection(struct hpx_parse_context *context, const struct hpx_
 			       "defaults");
 }
 
+/* People and queues retry after a night; what has expired by then is executed again. */
+static void check_short_retention(struct hpx_parse_context *context, const char *path,
+				  const struct hpx_route *route, const struct hpx_given_set *set)
+{
+	const struct hpx_given *given = hpx_context_given(context, path, set);
+
+	if (given->given && route->policy.retention_ms < HOUR_MS)
+		hpx_config_remark(context->report, HPX_CONFIG_WARNING, given->line, given->column,
+				  hpx_span_of(path),
+				  "is below one hour: a retry that comes later is executed again; 24h is "
+				  "usual, and expired: refuse with a tombstone refuses it");
+}
+
 /* Without the header there is no time to compare. */
 static void check_age(struct hpx_parse_context *context, const char *section,
 		      const struct hpx_route *route, const struct hpx_given_set *set)
@@ -160,6 +175,7 @@ static void check_policies(struct hpx_parse_context *context)
 			check_wait(context, "routes[].wait", route, &context->routes[n]);
 		check_selection(context, route, &context->routes[n]);
 		check_age(context, "routes[]", route, &context->routes[n]);
+		check_short_retention(context, "routes[].retention", route, &context->routes[n]);
 		settings->routes[n].server_error_given =
 			is_server_error_given(context, &context->routes[n]);
 		/* Inherited options are reported at `defaults`, once. */
@@ -174,6 +190,7 @@ static void check_policies(struct hpx_parse_context *context)
 	check_selection(context, &settings->fallback, NULL);
 	settings->fallback.server_error_given = is_server_error_given(context, NULL);
 	check_participation(context, &settings->fallback, NULL);
+	check_short_retention(context, "defaults.retention", &settings->fallback, NULL);
 	/* A default may be meant for a route. */
 	if (!waits)
 		check_wait(context, "defaults.wait", &settings->fallback, NULL);

@@ -478,6 +478,18 @@ static void check_addresses(struct hpx_parse_context *context)
 	}
 }
 
+/* What a process keeps in memory leaves nothing behind. */
+static void check_history(struct hpx_parse_context *context)
+{
+	struct hpx_location location = hpx_location_global(context);
+
+	if (context->settings->history_retention_ms > 0 &&
+	    !hpx_store_url_can(context->settings->store, HPX_STORE_PERSISTS))
+		hpx_location_remark(context, &location, HPX_CONFIG_MISTAKE, "", "history.retention",
+				    "needs a store that outlives hapax; give store: sqlite:PATH or "
+				    "postgres://…");
+}
+
 void hpx_rule_check_services(struct hpx_parse_context *context)
 {
 	const struct hpx_settings *settings = context->settings;
@@ -485,6 +497,7 @@ void hpx_rule_check_services(struct hpx_parse_context *context)
 		"need a store that outlives hapax; give store: sqlite:PATH or postgres://…";
 
 	check_addresses(context);
+	check_history(context);
 	for (size_t n = 0; n < settings->target_count; n++)
 		check_target(context, n);
 	for (size_t n = 0; n < settings->webhook_count; n++)

@@ -12,6 +12,8 @@
 
 /* The longest lease, as in the gateway's option. */
 #define HPX_LEASE_MAX_MS 3600000
+/* The bound of the gateway's option retention. */
+#define HPX_LIB_RETENTION_MAX_MS (3650 * (int64_t)86400000)
 
 /* ---- lib_handle.c ---- */
 

@@ -12,8 +12,6 @@
 
 #define LEASE_DEFAULT_MS 30000
 #define RETENTION_DEFAULT_MS 86400000
-/* The bound of the gateway's option retention. */
-#define RETENTION_MAX_MS (3650 * (int64_t)86400000)
 #define TEXT_MAX 8192
 /* The record's recipe can change between two tries, each time the key is used anew. A
  * caller that meets more changes than this gets HAPAX_BUSY. */
@@ -113,7 +111,7 @@ static enum hapax_result check(const struct hapax *hapax, const struct hapax_beg
 				     "hapax_begin needs a handle, a tenant, a scope, a key, a "
 				     "fingerprint, and a place for the operation");
 	if (begin->lease_ms < 0 || begin->lease_ms > HPX_LEASE_MAX_MS || begin->retention_ms < 0 ||
-	    begin->retention_ms > RETENTION_MAX_MS ||
+	    begin->retention_ms > HPX_LIB_RETENTION_MAX_MS ||
 	    (unsigned)begin->on_lost > HAPAX_LOST_REPEAT)
 		return hpx_lib_error(HAPAX_MISUSE, problem,
 				     "a lease is at most an hour (and can be renewed), a retention at "

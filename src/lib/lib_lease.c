@@ -137,7 +137,11 @@ enum hapax_result hapax_complete(struct hapax *hapax, const char *lease,
 	enum hapax_result result = prepare(hapax, lease, HPX_VERB_COMPLETE, &pending, problem);
 	if (result != HAPAX_OK)
 		return result;
+	if (answer.retention_ms < 0 || answer.retention_ms > HPX_LIB_RETENTION_MAX_MS)
+		return drop(pending, hpx_lib_error(HAPAX_INVALID, problem,
+						   "an answer is kept for at most ten years"));
 	pending->op.complete.answer = &pending->answer;
+	pending->op.complete.retention_ms = answer.retention_ms;
 	result = hpx_lib_take_answer(pending, &answer, problem);
 	return result == HAPAX_OK ? run_and_free(pending, problem) : drop(pending, result);
 }

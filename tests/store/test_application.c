@@ -193,6 +193,17 @@ static void an_answer_commits_with_the_applications_rows(void **state)
 	/* The driver finds the digest right, and replays it. */
 	assert_string_equal(body_of(f, 1), "paid");
 	assert_string_equal(reserve(f, 1, BODY, B), "replay");
+	/* An answer can be kept longer than the others, and never shorter. */
+	reserve(f, 2, BODY, A);
+	reserve(f, 3, BODY, A);
+	assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 201, '', 'long', 864000000000)",
+					lease_of(2, token_of(A))),
+			    "00000");
+	assert_string_equal(state_after(app, "SELECT hapax.complete('%s', 201, '', 'short', retention_ms => 1)",
+					lease_of(3, token_of(A))),
+			    "00000");
+	assert_int_equal(record_of(f, 2).expires_ms - record_of(f, 2).changed_ms, 864000000000);
+	assert_int_equal(record_of(f, 3).expires_ms, record_of(f, 3).changed_ms + record_of(f, 3).retention_ms);
 	/* What HTTP says later changes nothing. */
 	assert_status(act(f, HPX_VERB_FAIL, 1, A), HPX_REFUSED);
 	assert_status(act(f, HPX_VERB_MARK_UNKNOWN, 1, A), HPX_REFUSED);

@@ -1,6 +1,8 @@
 /* Shows that an application meets the same operations whichever way it uses the
  * library: with connections of its own or on its own connection, on SQLite or
  * PostgreSQL; and that on its own connection they are part of its transaction. */
+#include <time.h>
+
 #include "library_fixture.h"
 
 static char problem[HAPAX_PROBLEM_SIZE];
@@ -34,6 +36,38 @@ static void an_answer_is_replayed(void **state)
 	assert_null(later.answer);
 	begin = begin_of("k", 2);
 	assert_string_equal(begin_with(p->hapax, &begin, NULL), "mismatch");
+}
+
+static void an_answer_is_kept_as_long_as_it_says(void **state)
+{
+	struct library_fixture *p = *state;
+	struct hapax_begin begin = begin_of("plain", 1);
+	struct hapax_operation operation = { .size = sizeof(operation) };
+	struct hapax_answer answer = { .size = sizeof(answer), .status = 201, .retention_ms = 3600000 };
+
+	begin.retention_ms = 1;
+	assert_string_equal(begin_with(p->hapax, &begin, &operation), "execute");
+	assert_result(complete_with(p->hapax, operation.lease, "soon gone", problem), HAPAX_OK, problem);
+	begin.key = "long";
+	assert_string_equal(begin_with(p->hapax, &begin, &operation), "execute");
+	answer.retention_ms = -1;
+	assert_result(hapax_complete(p->hapax, operation.lease, &answer, problem), HAPAX_INVALID, problem);
+	answer.retention_ms = INT64_C(4000) * 86400000;
+	assert_result(hapax_complete(p->hapax, operation.lease, &answer, problem), HAPAX_INVALID, problem);
+	answer.retention_ms = 3600000;
+	assert_result(hapax_complete(p->hapax, operation.lease, &answer, problem), HAPAX_OK, problem);
+	/* A program that was built before the member was there has what hapax_begin says. */
+	begin.key = "older";
+	assert_string_equal(begin_with(p->hapax, &begin, &operation), "execute");
+	answer.size = offsetof(struct hapax_answer, retention_ms);
+	assert_result(hapax_complete(p->hapax, operation.lease, &answer, problem), HAPAX_OK, problem);
+	for (struct timespec pause = { 0, 2000000 }; nanosleep(&pause, &pause) != 0;)
+		;
+	assert_string_equal(begin_with(p->hapax, &begin, NULL), "execute");
+	begin.key = "plain";
+	assert_string_equal(begin_with(p->hapax, &begin, NULL), "execute");
+	begin.key = "long";
+	assert_string_equal(begin_with(p->hapax, &begin, NULL), "replay");
 }
 
 static void bytes_stay_bytes(void **state)
@@ -525,6 +559,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		EVERY_WAY(an_answer_is_replayed),
+		EVERY_WAY(an_answer_is_kept_as_long_as_it_says),
 		EVERY_WAY(bytes_stay_bytes),
 		EVERY_WAY(a_reference_is_no_lease),
 		EVERY_WAY(a_failed_attempt_is_made_again),

@@ -100,7 +100,7 @@ struct call {
 		   "b.operation, b.point, " \
 		   "pg_catalog.convert_to(b.headers, 'UTF8'), b.body " \
 		   "FROM hapax.begin(" UTF8("1") ", " UTF8("2") ", " UTF8("3") ", " BYTES("4") ", " NUMBER("5") ", " NUMBER("6") ", " UTF8("7") ", " BYTES("8") ") b") \
-	X(COMPLETE, "SELECT hapax.complete(" UTF8("1") ", " NUMBER("2") "::pg_catalog.int4, " UTF8("3") ", " BYTES("4") ")") \
+	X(COMPLETE, "SELECT hapax.complete(" UTF8("1") ", " NUMBER("2") "::pg_catalog.int4, " UTF8("3") ", " BYTES("4") ", " NUMBER("5") ")") \
 	X(FAIL, "SELECT hapax.not_executed(" UTF8("1") ")") \
 	X(ADVANCE, "SELECT hapax.advance(" UTF8("1") ", " UTF8("2") ", " BYTES("3") ")") \
 	X(ENQUEUE, "SELECT hapax.enqueue(" UTF8("1") ", " UTF8("2") ", " UTF8("3") ", " UTF8("4") ", " UTF8("5") ", " UTF8("6") ", " BYTES("7") ")") \
@@ -214,7 +214,10 @@ static enum hpx_status say_complete(struct call *call)
 		return refuse(call, HPX_MISUSE, "a completion here needs its answer, to be kept");
 	hpx_pg_add_int8(&call->params, answer->status);
 	status = add_text(call, answer->headers);
-	return status == HPX_OK ? add_bytes(call, answer->body) : status;
+	if (status == HPX_OK)
+		status = add_bytes(call, answer->body);
+	hpx_pg_add_int8(&call->params, call->op->complete.retention_ms);
+	return status;
 }
 
 static enum hpx_status say_advance(struct call *call)

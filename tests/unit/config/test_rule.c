@@ -27,6 +27,9 @@ struct row {
 	"belongs to one of them: write e.g. upstream_name: payments, or --upstream-name " \
 	"payments on the command line; the same name for all gateways of one service, " \
 	"whatever its address, and another name for another service\n"
+#define SHORT \
+	"is below one hour: a retry that comes later is executed again; 24h is usual, and " \
+	"expired: refuse with a tombstone refuses it\n"
 #define IN_MEMORY "upstream: http://127.0.0.1:9000\nstore: 'memory:'\n"
 #define FORGETFUL \
 	"f:2:1: warning: store: keeps operations in memory: after a restart, every key is " \
@@ -114,6 +117,12 @@ static void contradictions_are_mistakes(void **state)
 		{ GOOD "routes:\n  - match: POST /a\n    on_lost: resume\n"
 		       "    honours_keys: 1h\n",
 		  "f:6:5: routes[].honours_keys: " FORGETS },
+		{ IN_MEMORY "history: {retention: 400d}\n",
+		  "f:3:11: history.retention: needs a store that outlives hapax; give store: "
+		  "sqlite:PATH or postgres://…\n" },
+		{ GOOD "defaults: {retention_max: 1h}\n",
+		  "f:3:12: defaults.retention_max: is shorter than retention, so that it never has an "
+		  "effect; make it longer, or leave it out\n" },
 		{ IN_MEMORY "defaults: {completes: application}\n",
 		  "f:3:12: defaults.completes: " COMPLETES },
 		{ IN_MEMORY "routes:\n  - match: POST /a\n    completes: application\n",
@@ -168,6 +177,10 @@ static void doubts_are_warnings(void **state)
 		  "another, "
 		  "empty store; services name it from / on\n" },
 		{ IN_MEMORY, FORGETFUL },
+		{ GOOD "defaults: {retention: 59m}\n", "f:3:12: warning: defaults.retention: " SHORT },
+		{ GOOD "routes:\n  - match: POST /a\n    retention: 1s\n",
+		  "f:5:5: warning: routes[].retention: " SHORT },
+		{ GOOD "defaults: {retention: 1h}\nhistory: {retention: 400d}\n", "" },
 		{ GOOD "defaults: {completes: application}\n", "" },
 		{ GOOD "limits: {waiters: 5}\n",
 		  "f:3:10: warning: limits.waiters_per_operation: is larger than "
