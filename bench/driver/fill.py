@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from . import database
-from .loads import LOADS
+from .loads import LOADS, TOMBSTONE_SECONDS
 from .process import Failed, die_with_parent, temporary
 from .settings import ROOT, Mistake
 
@@ -41,7 +41,7 @@ class Filled:
     def used(self, system, load, folder, say):
         """One that closes a generation soon, or whose operations have expired."""
         count = stored_for(load, self.settings)
-        store = self.fill(system, folder, count, load.retention, say)
+        store = self.fill(system, folder, count, load.retention, say, tombstone=TOMBSTONE_SECONDS if load.kept else 0)
         if load.phase == "reaping":
             time.sleep(load.retention)
         return store
@@ -59,10 +59,11 @@ class Filled:
             self.places[name] = folder if is_postgres(system) else f"sqlite:{folder}/hapax.db"
         return self.places[name]
 
-    def fill(self, system, folder, count, retention, say, spread=False, route=None):
+    def fill(self, system, folder, count, retention, say, spread=False, route=None, tombstone=0):
         """Gives what the system takes as its store: a URL, or the folder of a database."""
         say(f"a store is filled with {count:,} operations")
-        words = [count, retention, *(["--spread"] if spread else []), *(["--unknown", route] if route else [])]
+        words = [count, retention, *(["--spread"] if spread else []), *(["--unknown", route] if route else []),
+                 *(["--tombstone", tombstone] if tombstone else [])]
         if not is_postgres(system):
             url = f"sqlite:{folder}/hapax.db"
             self.run(system, url, words, count, say)

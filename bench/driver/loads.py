@@ -6,6 +6,7 @@ LARGE_BODY = 256 * 1024
 RETENTION_SECONDS = 86400
 # Of what a reaper is to delete: it has passed when the store was filled.
 REAPED_SECONDS = 5
+TOMBSTONE_SECONDS = 30 * 86400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Load:
     stored: int = 0
     retention: int = RETENTION_SECONDS
     phase: str = ""              # what goes on beside the load: closing, reaping; measured with it and without
+    kept: bool = False           # what is reaped leaves tombstones and a history behind
     starts: bool = False         # measures starts, not requests
     refused: bool = False        # nobody listens where the upstream should be
     status: int = 0              # that is expected; 0: of a first execution
@@ -45,6 +47,8 @@ class Load:
             return ["tenant: {from: header, name: X-Tenant, anonymous: refuse}", "trusted_peers: [127.0.0.1/32]",
                     "routes:", "  - match: POST /payments", "    deliver: async", "    target: service", "targets:",
                     f"  service: {{url: \"{upstream.url}\", honours_keys: 24h, concurrency: 64}}"]
+        if self.kept:
+            return ["history: {retention: 400d}"]
         if self.path == "/large":
             return ["limits: {bodies: 512MiB}"]
         if self.work == "idle":
@@ -82,6 +86,9 @@ ALL = (
          phase="reaping",
          about="First executions while two generations that expired are deleted, beside those of the same run "
                "when it is done."),
+    Load("reaping-kept", "Expired operations leave tombstones", "first", connections=(64,),
+         retention=REAPED_SECONDS, phase="reaping", kept=True,
+         about="`reaping-kept`: the same where each leaves a tombstone of 30 days behind, with `history` on."),
     Load("start", "Start and recovery", "first", connections=(64,), grows=True, starts=True,
          about="From the start of the process to the first 200 of /readyz, and to the first first execution: after "
                "an orderly end, after one with nothing of the file in memory, and after kill -9 under load."),

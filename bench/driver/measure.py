@@ -175,7 +175,7 @@ def measure_growth(system, load, connections, run_name):
 
 def measure_phase(system, load, connections, run_name):
     """Also what it was while the phase went on, and in the rest of the time."""
-    with phases.watched(system, load.phase) as watch:
+    with phases.watched(system, load) as watch:
         def during(generator):
             watch.wait_over(system.settings.phase_seconds)
             generator.process.terminate()

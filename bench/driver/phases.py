@@ -50,11 +50,11 @@ class Watch(threading.Thread):
 
 
 @contextlib.contextmanager
-def watched(system, phase):
-    """Yields the watch of a system for a phase."""
+def watched(system, load):
+    """Yields the watch of a system for a load's phase."""
     with contextlib.ExitStack() as stack:
-        generations = generations_of(system, stack)
-        watch = Watch(system, closing(generations) if phase == "closing" else reaping(system, generations))
+        generations = generations_of(system, stack, LEAVING if load.kept else GENERATIONS)
+        watch = Watch(system, closing(generations) if load.phase == "closing" else reaping(system, generations))
         watch.start()
         try:
             yield watch
@@ -68,9 +68,11 @@ def watched(system, phase):
 GENERATIONS = """SELECT count(*),
 	count(*) FILTER (WHERE state = 2 AND number NOT IN (SELECT generation FROM hapax_filter)),
 	count(*) FILTER (WHERE state = 3) FROM hapax_generation"""
+# The same, where a generation whose rows leave something behind is being deleted too.
+LEAVING = GENERATIONS.replace("state = 3", "state = 3 OR moved > 0")
 
 
-def generations_of(system, stack):
+def generations_of(system, stack, question):
     """A function that looks, by a connection to the file that only reads; None where the
     store is no file."""
     if not system.store.startswith("sqlite:"):
@@ -78,7 +80,7 @@ def generations_of(system, stack):
     path = system.store.removeprefix("sqlite:")
     connection = stack.enter_context(contextlib.closing(
         sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5, check_same_thread=False)))
-    return lambda: connection.execute(GENERATIONS).fetchone()
+    return lambda: connection.execute(question).fetchone()
 
 
 # Both give (a number that changes with what is watched, whether it goes on at this moment).

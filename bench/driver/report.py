@@ -120,7 +120,7 @@ def latency_section(result):
 def phase_section(result):
     """What goes on beside the load for a part of the time, against the rest of that run."""
     rows = []
-    for load in ("closing", "reaping"):
+    for load in ("closing", "reaping", "reaping-kept"):
         for name in titles_of(result):
             ours = pick(result["samples"], load=load, system=name)
             during, quiet = ([{**sample[part], "round": sample["round"]} for sample in ours if sample.get(part)]
@@ -132,7 +132,7 @@ def phase_section(result):
     head = ["", "CPU µs/request", "against the rest", "requests/s", "against the rest", "p50 ms", "p99 ms",
             "p99 against the rest", "greatest ms", "seconds"]
     return ("## While a generation closes, and while one is reaped\n\n" +
-            f"{LOADS['closing'].about} {LOADS['reaping'].about}\n\n" + table(head, rows))
+            f"{LOADS['closing'].about} {LOADS['reaping'].about} {LOADS['reaping-kept'].about}\n\n" + table(head, rows))
 
 
 def phase_row(title, samples, base):

@@ -1,10 +1,10 @@
-/* bench-fill URL COUNT RETENTION_SECONDS [--spread] [--unknown ROUTE]: puts operations
- * into a store, through the store itself, so that they are in every way like those of
- * a gateway that served so many requests, whatever the schema is. They are completed
- * and expire RETENTION_SECONDS later. --spread: they expire evenly over that time, the
- * first ones at once, so that whoever opens the store next has something to reap.
- * --unknown: they are of that route, their outcome was lost, and nothing of them
- * expires.
+/* bench-fill URL COUNT RETENTION_SECONDS [--spread] [--tombstone SECONDS] [--unknown ROUTE]:
+ * puts operations into a store, through the store itself, so that they are in every way
+ * like those of a gateway that served so many requests, whatever the schema is. They are
+ * completed and expire RETENTION_SECONDS later. --spread: they expire evenly over that
+ * time, the first ones at once, so that whoever opens the store next has something to
+ * reap. --tombstone: each leaves one of that time behind. --unknown: they are of that
+ * route, their outcome was lost, and nothing of them expires.
  *
  * Nothing else may serve the store meanwhile. Says how far it is: on a terminal in one
  * line that is written anew, else a number per line on stdout. */
@@ -41,6 +41,7 @@ struct fill {
 	uint64_t count;
 	int64_t retention_ms;
 	bool spread;
+	uint64_t tombstone_s;  /* 0: none */
 	struct hpx_span route; /* of those whose outcome was lost; empty: completed */
 	int64_t began_ms;
 	int64_t said_ms;
@@ -84,6 +85,7 @@ static enum hpx_status make_row(struct fill *fill, struct row *row, uint64_t num
 	};
 	row->policy = (struct hpx_policy){ .retention_ms = retention_of(fill, number),
 					   .lease_ms = 30000,
+					   .tombstone_ms = (int64_t)fill->tombstone_s * 1000,
 					   .wait_ms = 10000 };
 	row->ask = (struct hpx_ask){ .recipe = fill->recipe, .owner = fill->store->owner };
 	memcpy(row->ask.tenant, tenant_hash, sizeof(tenant_hash));
@@ -236,6 +238,9 @@ static bool read_words(struct fill *fill, char **words)
 	for (; *words != NULL; words++) {
 		if (strcmp(*words, "--spread") == 0)
 			fill->spread = true;
+		else if (strcmp(*words, "--tombstone") == 0 && words[1] != NULL &&
+			 hpx_span_u64(hpx_span_of(words[1]), RETENTION_MAX_S, &fill->tombstone_s))
+			words++;
 		else if (strcmp(*words, "--unknown") == 0 && words[1] != NULL)
 			fill->route = hpx_span_of(*++words);
 		else
@@ -254,7 +259,7 @@ int main(int argc, char **argv)
 	    !hpx_span_u64(hpx_span_of(argv[2]), COUNT_MAX, &fill->count) ||
 	    !hpx_span_u64(hpx_span_of(argv[3]), RETENTION_MAX_S, &seconds) ||
 	    !read_words(fill, argv + 4)) {
-		fprintf(stderr, "bench-fill URL COUNT RETENTION_SECONDS [--spread] [--unknown ROUTE]\n");
+		fprintf(stderr, "bench-fill URL COUNT RETENTION_SECONDS [--spread] [--tombstone SECONDS] [--unknown ROUTE]\n");
 		free(fill);
 		return 2;
 	}
