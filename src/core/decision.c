@@ -181,6 +181,7 @@ static void lose(struct hpx_decision *decision, const struct hpx_ask *ask,
 	HPX_ASSERT(moved == HPX_OK);
 	decision->kind = HPX_DECISION_UNKNOWN;
 	decision->write = true;
+	decision->lost = true;
 	if (decision->record.state == HPX_STATE_FAILED_RETRYABLE)
 		reserve_again(decision, ask, policy, now);
 }

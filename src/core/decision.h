@@ -112,6 +112,7 @@ struct hpx_decision {
 	enum hpx_decision_kind kind;
 	bool write;               /* `record` is new and must be made durable */
 	bool after_expiry;        /* EXECUTE: the key's operation happened before, and has expired */
+	bool lost;                /* the earlier attempt's lease was found lost, with `write` */
 	struct hpx_record record; /* after the decision */
 };
 

@@ -375,6 +375,15 @@ static enum hpx_next not_reserved(struct hpx_request *request, bool durable)
 	return HPX_NEXT_STORE_UNAVAILABLE;
 }
 
+/* The retry found a lost lease before the sweeper did. */
+static void note_lost(struct hpx_request *request, const struct hpx_record *record)
+{
+	struct hpx_touched touched = { .id = record->id, .state = record->state };
+
+	hpx_counter_add(&request->shard->service->counters.leases_lost, 1);
+	hpx_service_log_lost(HPX_VERB_SWEEP, &touched);
+}
+
 enum hpx_next hpx_step_reserved(struct hpx_request *request)
 {
 	const struct hpx_store_op *op = &request->reservation.op;
@@ -389,6 +398,8 @@ enum hpx_next hpx_step_reserved(struct hpx_request *request)
 		request->reservation.row = op->reserve.row;
 		hpx_cached_keep(request, op->judged_ms, &op->decision.record, op->reserve.replay);
 		HPX_CRASH_POINT(reserve_done);
+		if (op->decision.lost)
+			note_lost(request, &op->decision.record);
 		return take_decision(request, &op->decision);
 	}
 	hpx_answer_free(op->reserve.replay);

@@ -81,7 +81,7 @@ struct hpx_service_counters {
 	struct hpx_counter reconciled[HPX_RECONCILED_COUNT];
 	struct hpx_counter probes_under_way; /* sent, and not answered yet */
 	struct hpx_counter leases_lost;
-	/* Attempts that did not end well; loops write them too. lease_lost is the above. */
+	/* Attempts that did not end well. lease_lost is the above. Loops write both. */
 	struct hpx_counter attempt_errors[HPX_LAST_ERROR_COUNT];
 	struct hpx_counter reaped;
 	/* What the last survey of the store counted. */

@@ -177,6 +177,28 @@ def test_a_node_dies(nodes):
     assert len(both.provider.ledger(held.key)) == 1
 
 
+@pytest.mark.parametrize("route, state", [({}, "unknown"),
+                                          ({"on_lost": "resume", "fenced": True}, "in_progress")])
+def test_a_retry_finds_a_lost_lease(nodes, route, state):
+    """A retry finds the lease of a dead node before a sweeper does: counted once, told once."""
+    both = nodes({"defaults": {"lease": "2s"}, "sweep": {"every": "1h"},
+                  "routes": [{"match": "POST /pay", **route}]})
+    a, b = both.gateways
+    held = Held(both, a)
+    a.kill()
+    a.process = None
+    held.gate.release()
+    held.wire.close()
+    names = ("hapax_leases_lost_total", 'hapax_attempt_errors_total{error="lease_lost"}')
+    assert [b.metrics()[name] for name in names] == [0, 0]
+    check.until(lambda: b.post(key=held.key).json().get("code") != "idempotency_key_in_progress",
+                "the lease has run out")
+    assert b.wait_log("event=lease_lost").endswith(f" state={state}")
+    b.post(key=held.key)
+    assert [b.metrics()[name] for name in names] == [1, 1]
+    assert sum("event=lease_lost" in line for line in b.lines) == 1
+
+
 def test_a_slow_request_keeps_its_lease(nodes):
     """As long as the upstream's connection lives, other nodes leave it alone."""
     both = nodes({"defaults": {"lease": "1s"}, "sweep": {"every": "1s"}})

@@ -169,6 +169,24 @@ static void only_reservations_and_lost_leases_write(void **state)
 			fail_msg("row %zu: write is %d", i, !rows[i].write);
 }
 
+static void only_a_lease_that_was_found_lost_is_told_as_one(void **state)
+{
+	(void)state;
+	for (unsigned lost = 0; lost < HPX_WHEN_LOST_COUNT; lost++) {
+		struct situation s = { .state = HPX_STATE_IN_PROGRESS,
+				       .lease_lost = true,
+				       .when_lost = (enum hpx_when_lost)lost };
+
+		assert_true(decide(&s).lost);
+		s.lease_lost = false;
+		assert_false(decide(&s).lost);
+		s = (struct situation){ .state = HPX_STATE_IN_PROGRESS, .lease_lost = true, .own_token = true };
+		assert_false(decide(&s).lost);
+		s = (struct situation){ .state = HPX_STATE_FAILED_RETRYABLE, .when_lost = (enum hpx_when_lost)lost };
+		assert_false(decide(&s).lost);
+	}
+}
+
 static void a_new_use_of_an_expired_key_has_another_reference(void **state)
 {
 	struct situation s = { .state = HPX_STATE_COMPLETED, .expired = true, .fingerprint = OTHER };
@@ -275,6 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_situation_gets_what_the_table_says),
 		cmocka_unit_test(only_reservations_and_lost_leases_write),
+		cmocka_unit_test(only_a_lease_that_was_found_lost_is_told_as_one),
 		cmocka_unit_test(a_new_use_of_an_expired_key_has_another_reference),
 		cmocka_unit_test(a_retry_keeps_the_reference_and_counts_on),
 		cmocka_unit_test(the_route_says_what_becomes_of_a_lost_attempt),
