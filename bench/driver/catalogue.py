@@ -24,6 +24,8 @@ def chosen(settings):
 
 def takes_part(system, load, settings):
     """Whether a load means something to a system."""
+    if load.tls:
+        return system.passes and system.name != "upstream"
     if load.work == "get" or load.work == "idle":
         return system.passes
     if load.work == "same":

@@ -127,5 +127,6 @@ def rows(result):
         *growth_rows(samples), latency_row(samples, result["limits"]),
         *nginx_rows(samples, "replay, 64 connections", "hapax-sqlite", "replay", 64, (0.58, 0.5), (1.75, 2)),
         *nginx_rows(samples, "pass-through, 64 connections", "hapax-sqlite", "pass", 64, (1.0, 0.9), (1, 1.05)),
+        *nginx_rows(samples, "pass-through over TLS, 64 connections", "hapax-sqlite", "pass-tls", 64, (1.1, 1.0), None),
         *postgres_rows(samples), *product_rows(samples, result["systems"]), written_row(samples),
         *stored_rows(samples, result.get("starts", []))]

@@ -25,6 +25,7 @@ class Load:
     kept: bool = False           # what is reaped leaves tombstones and a history behind
     starts: bool = False         # measures starts, not requests
     refused: bool = False        # nobody listens where the upstream should be
+    tls: bool = False            # towards the client: TLS 1.3, one cipher
     status: int = 0              # that is expected; 0: of a first execution
     about: str = ""
 
@@ -62,6 +63,9 @@ ALL = (
     Load("replay", "Replay", "replay",
          about="Retries of 1,000 keys that were executed before. nginx executes each of them again."),
     Load("pass", "Pass-through", "get", about="GET without a key, through a proxy."),
+    Load("pass-tls", "Pass-through over TLS", "get", connections=(64,), tls=True,
+         about="GET without a key, through a proxy that speaks TLS 1.3 (TLS_AES_128_GCM_SHA256, an "
+               "ECDSA certificate) to its clients; the connections are kept."),
     Load("mixed", "Mixed, 70 % new and 30 % retries", "mixed",
          about="On each connection seven new keys, then the first three of them again."),
     Load("large", "Large bodies", "first", path="/large", body=LARGE_BODY, connections=(1, 64),
@@ -80,7 +84,7 @@ ALL = (
     Load("growth-replay", "Growth: replay on a full store", "replay", connections=(64,), grows=True,
          about="Retries of 1,000 keys that were executed a moment ago, on the same stores."),
     Load("closing", "A generation closes", "first", connections=(64,), phase="closing",
-         about="First executions while a generation closes and its filter is made, beside those of the same "
+         about="First executions while a generation closes and its filter is made, beside those of an "
                "run before and after."),
     Load("reaping", "Expired operations are deleted", "first", connections=(64,), retention=REAPED_SECONDS,
          phase="reaping",

@@ -34,6 +34,8 @@ def command(system, load, connections, run_name):
              "--connections", connections, "--path", system.path(path) if load.work not in ("get", "idle") else path,
              "--run", run_name, "--body", load.body, "--warm-ms", round(settings.warm * 1000),
              "--measure-ms", round(seconds_of(settings, load) * 1000)]
+    if load.tls:
+        words += ["--tls", system.pair()[0]]
     if load.asynchronous:
         words += ["--header", "X-Tenant: bench"]
     if load.phase:

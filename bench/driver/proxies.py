@@ -29,7 +29,7 @@ http {{
 		keepalive_requests 1000000000;
 	}}
 	server {{
-		listen 127.0.0.1:{port} backlog=4096;
+		listen 127.0.0.1:{port} backlog=4096{tls};
 		location / {{
 			proxy_pass http://service;
 			proxy_http_version 1.1;
@@ -69,9 +69,13 @@ class Nginx(System):
 
     def begin(self):
         large = self.load is not None and self.load.path == "/large"
+        tls = ""
+        if self.load is not None and self.load.tls:
+            certificate, key = self.pair()
+            tls = f" ssl; ssl_protocols TLSv1.3; ssl_certificate {certificate}; ssl_certificate_key {key}"
         config = self.folder / "nginx.conf"
         config.write_text(NGINX.format(
-            folder=self.folder, port=self.port, upstream=self.upstream.url.removeprefix("http://"),
+            folder=self.folder, port=self.port, tls=tls, upstream=self.upstream.url.removeprefix("http://"),
             body="512k" if large else "16k", buffers="proxy_buffers 20 16k;" if large else ""), encoding="ascii")
         self.program("nginx", ["nginx", "-c", config, "-p", self.folder])
 
@@ -99,7 +103,11 @@ class Hapax(System):
         raise Failed(f"{self.name} has no {name}")
 
     def config(self):
-        lines = [f"listen: 127.0.0.1:{self.port}", f"admin: 127.0.0.1:{self.admin}", f"upstream: {self.upstream.url}",
+        listen = f"127.0.0.1:{self.port}"
+        if self.load is not None and self.load.tls:
+            certificate, key = self.pair()
+            listen = f"[{{address: \"{listen}\", tls: {{certificate: \"{certificate}\", key: \"{key}\"}}}}]"
+        lines = [f"listen: {listen}", f"admin: 127.0.0.1:{self.admin}", f"upstream: {self.upstream.url}",
                  "upstream_name: payments", f"store: {self.store}"]
         if self.loops is not None:
             lines.append(f"loops: {self.loops}")

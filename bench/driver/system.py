@@ -55,6 +55,15 @@ class System:
         if self.database is not None:
             self.database.stop()
 
+    def pair(self):
+        """The files of a certificate that vouches for itself, and of its key."""
+        certificate, key = self.folder / "bench.pem", self.folder / "bench.key"
+        if not certificate.exists():
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                            "-nodes", "-days", "30", "-subj", "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1",
+                            "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        return certificate, key
+
     def path(self, path):
         """Where a path of the upstream is with this system."""
         return path

@@ -1,5 +1,6 @@
 /* One connection: its socket, and which key comes next. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,11 +8,81 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <openssl/ssl.h>
+
 #include "run.h"
 
 #define READ_MAX ((size_t)256 << 10)
 #define MIXED_TURNS 10
 #define MIXED_NEW 7
+
+/* ---- the socket, with TLS or without ---- */
+
+/* One version and one cipher, so that every server does the same work. */
+SSL_CTX *client_tls(const char *ca)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+
+	if (tls == NULL || SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION) != 1 ||
+	    SSL_CTX_set_ciphersuites(tls, "TLS_AES_128_GCM_SHA256") != 1 ||
+	    SSL_CTX_load_verify_file(tls, ca) != 1) {
+		SSL_CTX_free(tls);
+		return NULL;
+	}
+	SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE);
+	SSL_CTX_set_read_ahead(tls, 1);
+	return tls;
+}
+
+static bool shake_hands(struct run *run, struct client *client)
+{
+	client->ssl = SSL_new(run->tls);
+	return client->ssl != NULL && SSL_set_fd(client->ssl, client->fd) == 1 &&
+	       SSL_connect(client->ssl) == 1 && fcntl(client->fd, F_SETFL, O_NONBLOCK) == 0;
+}
+
+/* As send and recv say it. */
+static ssize_t tls_result(struct client *client, int result)
+{
+	int error = result > 0 ? SSL_ERROR_NONE : SSL_get_error(client->ssl, result);
+
+	if (result <= 0)
+		errno = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? EAGAIN : EIO;
+	return result > 0 ? result : -1;
+}
+
+static ssize_t put_bytes(struct client *client, const char *bytes, size_t len)
+{
+	if (client->ssl == NULL)
+		return send(client->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return tls_result(client, SSL_write(client->ssl, bytes, (int)len));
+}
+
+/* Everything that has come: what OpenSSL holds back, epoll does not know of. */
+static ssize_t take_bytes(struct client *client, char *bytes, size_t max)
+{
+	ssize_t n, sum = 0;
+
+	if (client->ssl == NULL)
+		return recv(client->fd, bytes, max, MSG_DONTWAIT);
+	do {
+		n = tls_result(client, SSL_read(client->ssl, bytes + sum, (int)max - (int)sum));
+		sum += n > 0 ? n : 0;
+	} while (n > 0 && (size_t)sum < max && SSL_has_pending(client->ssl));
+	return sum > 0 ? sum : n;
+}
+
+void client_close(struct client *client)
+{
+	SSL_free(client->ssl);
+	client->ssl = NULL;
+	if (client->fd >= 0)
+		close(client->fd);
+	client->fd = -1;
+}
+
+/* ---- requests ---- */
 
 bool client_connect(struct run *run, struct client *client)
 {
@@ -27,9 +98,9 @@ bool client_connect(struct run *run, struct client *client)
 	 * connections is waited for. */
 	if (connect(client->fd, (const struct sockaddr *)&run->plan->to, sizeof(run->plan->to)) != 0 ||
 	    setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
+	    (run->tls != NULL && !shake_hands(run, client)) ||
 	    epoll_ctl(run->epoll, EPOLL_CTL_ADD, client->fd, &event) != 0) {
-		close(client->fd);
-		client->fd = -1;
+		client_close(client);
 		return false;
 	}
 	return true;
@@ -65,8 +136,7 @@ static uint64_t next_number(struct run *run, struct client *client)
 /* A connection that failed is made anew: what it asked was not answered. */
 static void client_broken(struct run *run, struct client *client)
 {
-	close(client->fd);
-	client->fd = -1;
+	client_close(client);
 	run->broken++;
 	if (run->plan->work != WORK_IDLE && run->phase != PHASE_OVER && client_connect(run, client))
 		client_send(run, client);
@@ -79,8 +149,8 @@ static bool push(struct run *run, struct client *client)
 	bool was_blocked = client->blocked;
 
 	while (client->sent < client->request.len) {
-		ssize_t n = send(client->fd, client->request.bytes + client->sent,
-				 client->request.len - client->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = put_bytes(client, client->request.bytes + client->sent,
+				      client->request.len - client->sent);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -121,7 +191,7 @@ void client_send(struct run *run, struct client *client)
 
 static void client_renew(struct run *run, struct client *client)
 {
-	close(client->fd);
+	client_close(client);
 	run->connected_anew++;
 	if (!client_connect(run, client))
 		run->broken++;
@@ -130,7 +200,7 @@ static void client_renew(struct run *run, struct client *client)
 void client_read(struct run *run, struct client *client)
 {
 	static _Thread_local char bytes[READ_MAX];
-	ssize_t n = recv(client->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	ssize_t n = take_bytes(client, bytes, sizeof(bytes));
 	enum response_state state;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

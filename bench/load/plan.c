@@ -64,6 +64,8 @@ static bool take(struct plan *plan, const char *name, const char *value)
 		return (plan->path = value)[0] == '/' && strlen(value) < 512;
 	if (strcmp(name, "--run") == 0)
 		return strlen(plan->run = value) < 64;
+	if (strcmp(name, "--tls") == 0)
+		return (plan->tls = value)[0] != '\0';
 	if (strcmp(name, "--header") == 0)
 		return strlen(plan->header = value) < 512;
 	if (strcmp(name, "--connections") == 0 && number(value, CONNECTIONS_MAX, &n) && n > 0)

@@ -35,6 +35,7 @@ struct plan {
 	const char *path;
 	const char *run;    /* begins every key, so that no two runs share one */
 	const char *header; /* one more field, or NULL */
+	const char *tls;    /* the file with the authority to trust; NULL: without TLS */
 };
 
 /* False, with a sentence on stderr, where it cannot be understood. */

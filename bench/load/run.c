@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <openssl/ssl.h>
+
 #define EVENTS_MAX 256
 /* Keys that are not all executed by then never will be. */
 #define PRIME_US_MAX 60000000
@@ -50,6 +52,10 @@ bool run_open(struct run *run, const struct plan *plan)
 		perror("bench-load");
 		return false;
 	}
+	if (plan->tls != NULL && (run->tls = client_tls(plan->tls)) == NULL) {
+		fprintf(stderr, "bench-load: --tls %s: it must hold certificates in PEM form\n", plan->tls);
+		return false;
+	}
 	for (unsigned i = 0; i < plan->connections; i++)
 		run->clients[i].fd = -1;
 	for (unsigned i = 0; i < plan->connections; i++) {
@@ -66,9 +72,9 @@ void run_close(struct run *run)
 {
 	for (unsigned i = 0; run->clients != NULL && i < run->plan->connections; i++) {
 		request_free(&run->clients[i].request);
-		if (run->clients[i].fd >= 0)
-			close(run->clients[i].fd);
+		client_close(&run->clients[i]);
 	}
+	SSL_CTX_free(run->tls);
 	free(run->clients);
 	free(run->slices);
 	if (run->epoll >= 0)

@@ -5,6 +5,8 @@
 
 #include <sys/resource.h>
 
+#include <openssl/types.h>
+
 #include "histogram.h"
 #include "plan.h"
 #include "request.h"
@@ -21,6 +23,7 @@ enum phase { PHASE_PRIME,
 
 struct client {
 	int fd;
+	SSL *ssl; /* NULL: without TLS */
 	struct request request;
 	struct response response;
 	size_t sent;
@@ -35,6 +38,7 @@ struct client {
 struct run {
 	const struct plan *plan;
 	struct client *clients;
+	SSL_CTX *tls; /* NULL: without TLS */
 	int epoll;
 	enum phase phase;
 	uint64_t next; /* the next number nobody has had */
@@ -62,6 +66,9 @@ void run_go(struct run *run);
 void run_close(struct run *run);
 
 /* Of one connection. */
+/* NULL: OpenSSL cannot, or `ca` is no file of certificates. */
+SSL_CTX *client_tls(const char *ca);
+void client_close(struct client *client);
 bool client_connect(struct run *run, struct client *client);
 void client_send(struct run *run, struct client *client);
 void client_read(struct run *run, struct client *client);
