@@ -12,6 +12,7 @@
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make bench      installs what it compares with, measures, writes bench/results/
 #   make bench-quick  the main ratios against nginx, in two minutes; with AGAINST=PROGRAM, of two programs
+#   make bench-attack  what honest callers notice of thousands of connections that attack
 #   make bench-unknowns  what a backlog of unknown outcomes costs, and how fast it is settled
 #   make clean      removes the build folders
 
@@ -64,7 +65,7 @@ fuzz:
 
 # What is measured can be said: BENCH="first replay" SYSTEMS="nginx hapax-sqlite"
 # RUNS=5 SECONDS=5; docs/internals/performance.md has all of it.
-bench bench-quick bench-unknowns: all
+bench bench-quick bench-unknowns bench-attack: all
 	@tools/packages bench
 	meson compile -C $(BUILD) bench-tools
 	cd bench && BUILD=$(abspath $(BUILD)) /usr/bin/python3 -B -m driver $(patsubst bench%,%,$(subst -,,$@))
@@ -72,4 +73,4 @@ bench bench-quick bench-unknowns: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples run install deb check format test test-all fuzz bench bench-quick bench-unknowns clean
+.PHONY: all examples run install deb check format test test-all fuzz bench bench-quick bench-unknowns bench-attack clean

@@ -1,8 +1,8 @@
-"""python3 -m driver [quick | unknowns | fill | report FILE.json...], from the folder bench."""
+"""python3 -m driver [quick | unknowns | attack | fill | report FILE.json...], from the folder bench."""
 import signal
 import sys
 
-from . import bench, fill, merge, quick, unknowns
+from . import attack, bench, fill, merge, quick, unknowns
 from .catalogue import LOADS, SYSTEMS
 from .loads import DEFAULT
 from .settings import Mistake, read
@@ -21,6 +21,8 @@ def main():
             return quick.main()
         if sys.argv[1:] == ["unknowns"]:
             return unknowns.main()
+        if sys.argv[1:] == ["attack"]:
+            return attack.main()
         if sys.argv[1:] == ["fill"]:
             return fill.main(read(list(LOADS), list(SYSTEMS), DEFAULT), SYSTEMS)
         if sys.argv[1:2] == ["report"]:

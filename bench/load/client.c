@@ -1,4 +1,5 @@
 /* One connection: its socket, and which key comes next. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -84,6 +85,19 @@ void client_close(struct client *client)
 
 /* ---- requests ---- */
 
+/* Caller 0 has the address that the system gives it, n has the n-th of 127.1.0.0/16. */
+static bool bind_address(const struct client *client)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET,
+				    .sin_addr = { htonl(0x7f010000u + client->caller) } };
+	int on = 1;
+
+	if (client->caller == 0)
+		return true;
+	return setsockopt(client->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on)) == 0 &&
+	       bind(client->fd, (const struct sockaddr *)&from, sizeof(from)) == 0;
+}
+
 bool client_connect(struct run *run, struct client *client)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = client };
@@ -92,11 +106,13 @@ bool client_connect(struct run *run, struct client *client)
 	client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	client->waiting = false;
 	client->blocked = false;
+	client->due_us = 0;
 	if (client->fd < 0)
 		return false;
 	/* Connected before it is non-blocking: a server that cannot keep up with
 	 * connections is waited for. */
-	if (connect(client->fd, (const struct sockaddr *)&run->plan->to, sizeof(run->plan->to)) != 0 ||
+	if (!bind_address(client) ||
+	    connect(client->fd, (const struct sockaddr *)&run->plan->to, sizeof(run->plan->to)) != 0 ||
 	    setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
 	    (run->tls != NULL && !shake_hands(run, client)) ||
 	    epoll_ctl(run->epoll, EPOLL_CTL_ADD, client->fd, &event) != 0) {
@@ -184,6 +200,7 @@ void client_send(struct run *run, struct client *client)
 	response_begin(&client->response);
 	client->sent = 0;
 	client->waiting = true;
+	client->due_us = 0;
 	client->sent_us = run_now_us();
 	if (!push(run, client))
 		client->blocked = false; /* the read that follows finds it broken */
@@ -220,6 +237,10 @@ void client_read(struct run *run, struct client *client)
 	run_answered(run, client, run_now_us());
 	if (client->response.close)
 		client_renew(run, client);
-	if (client->fd >= 0 && run->plan->work != WORK_IDLE)
+	if (client->fd < 0 || run->plan->work == WORK_IDLE)
+		return;
+	if (run->plan->pause_us > 0)
+		client->due_us = run_now_us() + run->plan->pause_us;
+	else
 		client_send(run, client);
 }

@@ -15,6 +15,7 @@ static const char *const work_names[] = {
 
 #define CONNECTIONS_MAX 60000
 #define KEYS_MAX 1000000
+#define CALLERS_MAX 60000
 #define BODY_MAX ((uint64_t)16 << 20)
 #define SLICES_MAX 10000
 #define MS_MAX ((uint64_t)24 * 3600 * 1000)
@@ -70,6 +71,10 @@ static bool take(struct plan *plan, const char *name, const char *value)
 		return strlen(plan->header = value) < 512;
 	if (strcmp(name, "--connections") == 0 && number(value, CONNECTIONS_MAX, &n) && n > 0)
 		return (plan->connections = (unsigned)n);
+	if (strcmp(name, "--callers") == 0 && number(value, CALLERS_MAX, &n) && n > 0)
+		return (plan->callers = (unsigned)n);
+	if (strcmp(name, "--pause-ms") == 0 && number(value, MS_MAX, &n))
+		return (plan->pause_us = (int64_t)n * 1000) >= 0;
 	if (strcmp(name, "--keys") == 0 && number(value, KEYS_MAX, &n) && n > 0)
 		return (plan->keys = (unsigned)n);
 	if (strcmp(name, "--warm-ms") == 0 && number(value, MS_MAX, &n))

@@ -32,6 +32,8 @@ struct plan {
 	int64_t measure_us;
 	int64_t slice_us; /* latencies also by time, in slices of so long; 0: not */
 	size_t body_bytes;
+	unsigned callers; /* so many, each with an address and a credential of its own; 0: one */
+	int64_t pause_us; /* of a connection, between an answer and the next request */
 	const char *path;
 	const char *run;    /* begins every key, so that no two runs share one */
 	const char *header; /* one more field, or NULL */

@@ -11,13 +11,14 @@
 #define BODY_LEAST (sizeof(BODY_BEGIN) + sizeof(BODY_END) - 2)
 
 /* Writes the head, and says where in it the key's number is. */
-static size_t write_head(char *out, const struct plan *plan, size_t body, size_t *ret_digits)
+static size_t write_head(char *out, const struct plan *plan, unsigned caller,
+			 size_t body, size_t *ret_digits)
 {
 	bool get = plan->work == WORK_GET || plan->work == WORK_IDLE;
 	int len = snprintf(out, HEAD_MAX,
 			   "%s %s HTTP/1.1\r\nHost: bench.example\r\n"
-			   "Authorization: Bearer bench-credential\r\n%s%s",
-			   get ? "GET" : "POST", plan->path, plan->header ? plan->header : "",
+			   "Authorization: Bearer bench-credential-%u\r\n%s%s",
+			   get ? "GET" : "POST", plan->path, caller, plan->header ? plan->header : "",
 			   plan->header ? "\r\n" : "");
 
 	*ret_digits = 0;
@@ -48,7 +49,7 @@ static void write_body(char *out, size_t len)
 	memcpy(out + len - (sizeof(BODY_END) - 1), BODY_END, sizeof(BODY_END) - 1);
 }
 
-bool request_make(struct request *request, const struct plan *plan)
+bool request_make(struct request *request, const struct plan *plan, unsigned caller)
 {
 	size_t body = plan->body_bytes < BODY_LEAST ? BODY_LEAST : plan->body_bytes;
 	size_t digits;
@@ -56,7 +57,7 @@ bool request_make(struct request *request, const struct plan *plan)
 	request->bytes = malloc(HEAD_MAX + body);
 	if (request->bytes == NULL)
 		return false;
-	request->len = write_head(request->bytes, plan, body, &digits);
+	request->len = write_head(request->bytes, plan, caller, body, &digits);
 	request->digits = digits != 0 ? request->bytes + digits : NULL;
 	if (request->digits != NULL) {
 		write_body(request->bytes + request->len, body);

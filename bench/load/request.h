@@ -14,7 +14,7 @@ struct request {
 };
 
 /* False when out of memory. */
-bool request_make(struct request *request, const struct plan *plan);
+bool request_make(struct request *request, const struct plan *plan, unsigned caller);
 void request_free(struct request *request);
 void request_number(struct request *request, uint64_t number);
 

@@ -16,6 +16,7 @@
 #define PRIME_US_MAX 60000000
 #define DRAIN_US_MAX 2000000
 #define TICK_MS 10
+#define PAUSE_TICK_US 5000
 /* IDLE: connections that are being used at once. */
 #define IDLE_WINDOW 64
 
@@ -59,7 +60,8 @@ bool run_open(struct run *run, const struct plan *plan)
 	for (unsigned i = 0; i < plan->connections; i++)
 		run->clients[i].fd = -1;
 	for (unsigned i = 0; i < plan->connections; i++) {
-		if (!request_make(&run->clients[i].request, plan) ||
+		run->clients[i].caller = plan->callers > 0 ? 1 + i % plan->callers : 0;
+		if (!request_make(&run->clients[i].request, plan, run->clients[i].caller) ||
 		    !client_connect(run, &run->clients[i])) {
 			fprintf(stderr, "bench-load: connection %u: %m\n", i + 1);
 			return false;
@@ -135,11 +137,28 @@ static void say(const char *word)
 	fflush(stdout);
 }
 
+/* Those whose pause is over send their next request. */
+static void end_pauses(struct run *run)
+{
+	int64_t now_us = run_now_us();
+
+	if (run->plan->pause_us == 0 || now_us - run->pauses_seen_us < PAUSE_TICK_US)
+		return;
+	run->pauses_seen_us = now_us;
+	for (unsigned i = 0; i < run->plan->connections; i++) {
+		struct client *client = &run->clients[i];
+
+		if (client->fd >= 0 && client->due_us != 0 && client->due_us <= now_us)
+			client_send(run, client);
+	}
+}
+
 /* One look at the sockets. */
 static void step(struct run *run)
 {
 	struct epoll_event events[EVENTS_MAX];
-	int count = epoll_wait(run->epoll, events, EVENTS_MAX, TICK_MS);
+	int count = epoll_wait(run->epoll, events, EVENTS_MAX,
+			       run->plan->pause_us > 0 ? PAUSE_TICK_US / 1000 : TICK_MS);
 
 	for (int i = 0; i < count; i++) {
 		struct client *client = events[i].data.ptr;
@@ -149,6 +168,7 @@ static void step(struct run *run)
 		if (client->fd >= 0 && events[i].events & ~(uint32_t)EPOLLOUT)
 			client_read(run, client);
 	}
+	end_pauses(run);
 }
 
 static volatile sig_atomic_t ended_early;

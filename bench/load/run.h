@@ -24,6 +24,8 @@ enum phase { PHASE_PRIME,
 struct client {
 	int fd;
 	SSL *ssl; /* NULL: without TLS */
+	unsigned caller;
+	int64_t due_us; /* when the pause before the next request is over; 0: none */
 	struct request request;
 	struct response response;
 	size_t sent;
@@ -41,7 +43,8 @@ struct run {
 	SSL_CTX *tls; /* NULL: without TLS */
 	int epoll;
 	enum phase phase;
-	uint64_t next; /* the next number nobody has had */
+	uint64_t next;          /* the next number nobody has had */
+	int64_t pauses_seen_us; /* when the connections that pause were last looked at */
 	unsigned primed;
 	unsigned primes_sent; /* IDLE: also the next connection to be used */
 	int64_t began_us;

@@ -1,7 +1,7 @@
 /* bench-slow PORT MILLISECONDS: a service whose every answer takes that long, and
  * that bears many at once: what a probe asks in the benchmark of unknowns, and
- * what stands behind the gateway there. A GET is answered 200, everything else
- * 201. One thread; all answers take the same time, so that they leave in the order
+ * what stands behind the gateway there. A GET is answered 200, a GET of /tunnel
+ * 101 and nothing after it, everything else 201. One thread; all answers take the same time, so that they leave in the order
  * they were asked for. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "base/span.h"
 
 #define CONNECTIONS_MAX 4096
-#define HEAD_BYTES_MAX 16384
+#define HEAD_BYTES_MAX 32768
 #define EVENTS 64
 
 struct client {
@@ -28,7 +28,7 @@ struct client {
 
 struct answer {
 	int fd;
-	bool get;
+	struct hpx_span text;
 	int64_t due_ms;
 };
 
@@ -39,6 +39,8 @@ static size_t queue_first, queue_count;
 #define REST "Content-Type: application/json\r\nContent-Length: 3\r\n\r\n{}\n"
 static const struct hpx_span found = HPX_SPAN_INIT("HTTP/1.1 200 OK\r\n" REST);
 static const struct hpx_span created = HPX_SPAN_INIT("HTTP/1.1 201 Created\r\n" REST);
+static const struct hpx_span switched = HPX_SPAN_INIT(
+	"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
 
 static void drop(int fd)
 {
@@ -56,7 +58,7 @@ static void answer_due(int64_t now_ms)
 {
 	while (queue_count > 0 && queue[queue_first].due_ms <= now_ms) {
 		int fd = queue[queue_first].fd;
-		struct hpx_span text = queue[queue_first].get ? found : created;
+		struct hpx_span text = queue[queue_first].text;
 		queue_first = (queue_first + 1) % CONNECTIONS_MAX;
 		queue_count--;
 		if (fd >= 0 && write(fd, text.ptr, text.len) != (ssize_t)text.len)
@@ -83,6 +85,13 @@ static bool is_whole(struct client *client)
 	return text.len >= end + 4 + length;
 }
 
+static struct hpx_span answer_to(struct hpx_span head)
+{
+	if (hpx_span_starts(head, HPX_SPAN("GET /tunnel ")))
+		return switched;
+	return hpx_span_starts(head, HPX_SPAN("GET ")) ? found : created;
+}
+
 static void take_request(int fd, int64_t due_ms)
 {
 	struct client *client = clients[fd];
@@ -98,13 +107,13 @@ static void take_request(int fd, int64_t due_ms)
 			drop(fd);
 		return;
 	}
-	client->len = 0;
 	if (queue_count == CONNECTIONS_MAX) {
 		drop(fd);
 		return;
 	}
 	queue[(queue_first + queue_count++) % CONNECTIONS_MAX] =
-		(struct answer){ fd, memcmp(client->head, "GET ", 4) == 0, due_ms };
+		(struct answer){ fd, answer_to(hpx_span(client->head, client->len)), due_ms };
+	client->len = 0;
 }
 
 static void take_client(int epoll, int listener)

@@ -145,7 +145,7 @@ struct cors_list {
 
 static const struct hpx_span vary_names[] = { HPX_SPAN_INIT("Origin") };
 
-/* The last two are hapax's to expose only on an answer of its own. */
+/* The last four are hapax's to expose only on an answer of its own. */
 static const struct hpx_span exposed_names[] = {
 	HPX_SPAN_INIT("Hapax-Operation"),
 	HPX_SPAN_INIT("Idempotent-Replayed"),
@@ -154,8 +154,10 @@ static const struct hpx_span exposed_names[] = {
 	HPX_SPAN_INIT("Retry-After"),
 	HPX_SPAN_INIT("Location"),
 	HPX_SPAN_INIT("Link"),
+	HPX_SPAN_INIT("RateLimit"),
+	HPX_SPAN_INIT("RateLimit-Policy"),
 };
-#define OWN_EXPOSED_COUNT 2
+#define OWN_EXPOSED_COUNT 4
 
 static bool lines_have(struct hpx_span lines, struct hpx_span name, struct hpx_span item)
 {

@@ -19,7 +19,7 @@ CONFIG = {
     ],
 }
 EXPOSED = ["hapax-operation", "idempotent-replayed", "idempotent-reconstructed", "idempotency-expires", "retry-after"]
-OWN = EXPOSED + ["location", "link"]
+OWN = EXPOSED + ["location", "link", "ratelimit", "ratelimit-policy"]
 ALLOW, CREDENTIALS = "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials"
 EXPOSE, VARY = "Access-Control-Expose-Headers", "Vary"
 # What an application says to the shop's page, and to everybody.
