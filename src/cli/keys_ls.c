@@ -66,6 +66,12 @@ static struct key_widths measure(const struct hpx_operator_command *command,
 	return widths;
 }
 
+/* One column more than a terminal has room for. */
+static bool shows_error(const struct hpx_operator_command *command)
+{
+	return command->full != NULL || command->error != NULL;
+}
+
 static void print_row(const struct hpx_operator_command *command, const struct hpx_entry *entry,
 		      const struct key_widths *widths)
 {
@@ -85,7 +91,8 @@ static void print_row(const struct hpx_operator_command *command, const struct h
 	hpx_operator_print_text(entry->description.tenant, widths->tenant);
 	printf("  %4s  ", age);
 	print_expiry(command, record);
-	printf("  %s", record->last_error != HPX_LAST_ERROR_NONE ? hpx_last_error_name(record->last_error) : "-");
+	if (shows_error(command))
+		printf("  %s", record->last_error != HPX_LAST_ERROR_NONE ? hpx_last_error_name(record->last_error) : "-");
 	fputs(entry->readable ? "\n" : " (the record cannot be read)\n", stdout);
 }
 
@@ -94,9 +101,9 @@ void hpx_keys_table(const struct hpx_operator_command *command, const struct hpx
 {
 	struct key_widths widths = measure(command, entries, count);
 
-	printf("%-*s  %-*s  TRY  %-*s  HTTP  %-*s   AGE  EXPIRES  LAST ERROR\n", (int)widths.reference,
-	       "REFERENCE", (int)widths.state, "STATE", (int)widths.request, "REQUEST",
-	       (int)widths.tenant, "TENANT");
+	printf("%-*s  %-*s  TRY  %-*s  HTTP  %-*s   AGE  EXPIRES%s\n", (int)widths.reference, "REFERENCE",
+	       (int)widths.state, "STATE", (int)widths.request, "REQUEST", (int)widths.tenant, "TENANT",
+	       shows_error(command) ? "  LAST ERROR" : "");
 	for (size_t i = 0; i < count; i++)
 		print_row(command, &entries[i], &widths);
 }

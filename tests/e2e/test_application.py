@@ -300,6 +300,6 @@ def test_an_administrator_makes_the_role(tmp_path):
         page = (ROOT / "docs/reference/sql.md").read_text()
         cluster.sql(re.search(r"```sql\n(.*?)```", page.split("## Rights")[1], re.S)[1], database)
         assert cluster.sql("SELECT count(*) FROM pg_proc WHERE pronamespace = 'hapax'::regnamespace AND "
-                           "has_function_privilege('hapax_application', oid, 'EXECUTE')", database) == ["6"]
+                           "has_function_privilege('hapax_application', oid, 'EXECUTE')", database) == ["9"]
     finally:
         cluster.close()

@@ -205,7 +205,7 @@ def test_a_phase_is_seen_in_the_file(tmp_path):
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as file, contextlib.ExitStack() as stack:
         file.executescript(GENERATIONS)
         system = types.SimpleNamespace(store=f"sqlite:{path}", metric=lambda _: 7)
-        generations = phases.generations_of(system, stack)
+        generations = phases.generations_of(system, stack, phases.GENERATIONS)
         looks = []
         for statement in ("INSERT INTO hapax_generation VALUES (1, 1)", "UPDATE hapax_generation SET state = 2",
                           "INSERT INTO hapax_filter VALUES (1, x'00')", "UPDATE hapax_generation SET state = 3"):

@@ -243,7 +243,7 @@ def check_of_row(row):
     """The check of a plain row, as the store makes it: CRC-32 over its columns, numbers as
     eight bytes and texts with their length."""
     names = ("id", "rest", "token", "fingerprint", "recipe", "tenant_hash")
-    numbers = ("owner", "created", "retention", "when_lost")
+    numbers = ("owner", "created", "retention", "tombstone", "when_lost")
     texts = [row[name].encode() for name in ("tenant", "scope", "key", "method", "path", "route")]
     parts = [row[name] for name in names] + [struct.pack("<q", row[name]) for name in numbers]
     parts += [struct.pack("<q", len(text)) + text for text in texts]
