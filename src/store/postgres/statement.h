@@ -337,15 +337,20 @@
 	X(SETTLE, WRITER, \
 	  "SELECT hapax.settle($1::text, $2::text, $3::int8::int4, $4::text, $5::bytea, " \
 	  "$6::text)") \
+	/* What is there already is not touched: an upsert would lock its row, and a start \
+	 * would wait for a standby that may be gone. */ \
 	X(PUT_LANE, WRITER, \
 	  "INSERT INTO hapax.lane AS l (upstream, name, settle_after, confirm_after, keyed) " \
-	  "VALUES (convert_from($1::bytea, 'UTF8'), convert_from($2::bytea, 'UTF8'), $3::int8, " \
-	  "$4::int8, CASE WHEN $5::int8 = 0 THEN 0 ELSE " HPX_PG_SQL_NOW("$6") " + $5::int8 END) " \
-									       "ON CONFLICT (upstream, name) DO UPDATE SET " \
-									       "settle_after = excluded.settle_after, confirm_after = excluded.confirm_after, " \
-									       "keyed = CASE WHEN excluded.keyed = 0 OR l.keyed = 0 THEN excluded.keyed ELSE l.keyed END " \
-									       "WHERE l.settle_after <> excluded.settle_after OR " \
-									       "l.confirm_after <> excluded.confirm_after OR (l.keyed = 0) <> (excluded.keyed = 0)") \
+	  "SELECT w.upstream, w.name, $3::int8, $4::int8, " \
+	  "CASE WHEN $5::int8 = 0 THEN 0 ELSE " HPX_PG_SQL_NOW("$6") " + $5::int8 END " \
+								     "FROM (SELECT convert_from($1::bytea, 'UTF8') AS upstream, " \
+								     "convert_from($2::bytea, 'UTF8') AS name) w " \
+								     "WHERE NOT EXISTS (SELECT FROM hapax.lane k WHERE k.upstream = w.upstream AND " \
+								     "k.name = w.name AND k.settle_after = $3::int8 AND k.confirm_after = $4::int8 AND " \
+								     "(k.keyed = 0) = ($5::int8 = 0)) " \
+								     "ON CONFLICT (upstream, name) DO UPDATE SET " \
+								     "settle_after = excluded.settle_after, confirm_after = excluded.confirm_after, " \
+								     "keyed = CASE WHEN excluded.keyed = 0 OR l.keyed = 0 THEN excluded.keyed ELSE l.keyed END") \
 	X(READ_POINT, WRITER, \
 	  "SELECT point, point_data FROM hapax.operation " \
 	  "WHERE id = $1::uuid AND rest = $2::uuid AND token = $3::uuid") \
