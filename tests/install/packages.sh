@@ -4,6 +4,7 @@
 # protects an API, an upgrade keeps the store, a removal and a purge leave it and say so;
 # built a second time, in another folder, they are the same bytes.
 #   packages.sh FOLDER   where the packages and the system go; removed at the end
+#   PACKAGES_ONCE=1      builds them once, and compares nothing
 # Exits with 77 (skipped) where nobody may make such a system.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -119,4 +120,6 @@ inside apt-get purge -qq -y hapax >"$folder/apt.log" 2>&1 || die "the purge fail
 grep -q '/var/lib/hapax is left' "$folder/apt.log" || die "the purge does not say that the store stays"
 [ -s "$root/var/lib/hapax/hapax.db" ] || die "the purge took the store"
 [ ! -e "$root/etc/hapax/hapax.yaml" ] || die "the purge left the configuration"
-echo "the packages install, serve, upgrade, go, and are the same from build to build"
+same=", and are the same from build to build"
+[ -z "${PACKAGES_ONCE:-}" ] || same="; whether two builds are the same was not looked at"
+echo "the packages install, serve, upgrade and go$same"
