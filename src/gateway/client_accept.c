@@ -68,27 +68,28 @@ static uint64_t peer_hash_of(const struct hpx_shard *shard, const char *peer)
 			       hpx_span((const char *)network, sizeof(network)));
 }
 
-/* Whether there is room for one more, and for one more of this address or tenant. */
-static bool has_share(const struct hpx_shard *shard, const struct hpx_share *share, uint64_t caller,
-		      size_t more)
+static struct hpx_scarce connections_of(const struct hpx_shard *shard)
 {
 	unsigned whole = shard->settings->connections_max;
 
-	return hpx_share_allows(share, caller, more, atomic_load(&shard->gateway->connections), whole,
-				whole < 4 * LEAST_CONNECTIONS ? 1 : LEAST_CONNECTIONS);
+	return (struct hpx_scarce){ .in_use = atomic_load(&shard->gateway->connections),
+				    .whole = whole,
+				    .least = whole < 4 * LEAST_CONNECTIONS ? 1 : LEAST_CONNECTIONS };
 }
 
 bool hpx_downstream_take_share(struct hpx_downstream *downstream, uint64_t tenant)
 {
 	struct hpx_connection *connection = hpx_connection_of(downstream);
-	struct hpx_share *share = &connection->shard->gateway->connection_shares.tenants;
+	struct hpx_shares *shares = &connection->shard->gateway->connection_shares;
+	struct hpx_scarce connections = connections_of(connection->shard);
 
 	if (connection->tenant_hash != 0)
 		return true;
-	if (connection->peer_hash != 0 && !has_share(connection->shard, share, tenant, 1))
+	if (connection->peer_hash != 0 &&
+	    !hpx_share_allows_tenant(shares, tenant, 1, &connections))
 		return false;
 	connection->tenant_hash = tenant;
-	hpx_share_add(share, tenant, 1);
+	hpx_share_add(&shares->tenants, tenant, 1);
 	return true;
 }
 
@@ -134,17 +135,18 @@ static void begin_http(struct hpx_connection *connection, struct hpx_span first)
 static bool take_peer(struct hpx_connection *connection, const char *name)
 {
 	struct hpx_shard *shard = connection->shard;
-	struct hpx_share *share = &shard->gateway->connection_shares.peers;
+	struct hpx_shares *shares = &shard->gateway->connection_shares;
+	struct hpx_scarce connections = connections_of(shard);
 	uint64_t peer = peer_hash_of(shard, name);
 
 	hpx_transport_set_peer(connection->transport, name);
-	if (!has_share(shard, share, peer, 1)) {
+	if (!hpx_share_allows_peer(shares, peer, 1, &connections)) {
 		hpx_meter_limited(&shard->meter, hpx_span("", 0), HPX_LIMITED_share_connections);
 		return false;
 	}
-	hpx_share_remove(share, connection->peer_hash, 1);
+	hpx_share_remove(&shares->peers, connection->peer_hash, 1);
 	connection->peer_hash = peer;
-	hpx_share_add(share, peer, 1);
+	hpx_share_add(&shares->peers, peer, 1);
 	return true;
 }
 
@@ -212,8 +214,9 @@ void hpx_connection_accept(struct hpx_shard *shard, unsigned listener,
 	const struct hpx_listener_settings *settings = &shard->settings->listeners[listener];
 	struct hpx_gateway *gateway = shard->gateway;
 	uint64_t peer = peer_hash_of(shard, hpx_transport_peer(transport));
+	struct hpx_scarce connections = connections_of(shard);
 
-	if (!has_share(shard, &gateway->connection_shares.peers, peer, 1)) {
+	if (!hpx_share_allows_peer(&gateway->connection_shares, peer, 1, &connections)) {
 		hpx_meter_limited(&shard->meter, hpx_span("", 0), HPX_LIMITED_share_connections);
 		turn_away(shard, transport, hpx_tls_given(&settings->tls));
 		return;

@@ -23,12 +23,6 @@ struct hpx_egress;
 struct hpx_webhook_states;
 struct hpx_gateway;
 
-/* Who holds how much of one thing: by address, and by tenant where that is known. */
-struct hpx_shares {
-	struct hpx_share peers;
-	struct hpx_share tenants;
-};
-
 /* One of `listen`, on one loop. */
 struct hpx_shard_listener {
 	struct hpx_shard *shard;

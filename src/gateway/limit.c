@@ -208,24 +208,15 @@ bool hpx_limit_key(struct hpx_request *request, struct hpx_limit_met *ret_met)
 
 /* ---- shares ---- */
 
-/* How much of a scarce thing there is, and the part of it that everybody may hold. */
-struct scarce {
-	enum hpx_limited limit;
-	size_t in_use;
-	size_t whole;
-	size_t least;
-};
-
 static bool take_share(struct hpx_request *request, struct hpx_shares *shares, struct hpx_held *held,
-		       size_t more, const struct scarce *scarce)
+		       size_t more, const struct hpx_scarce *scarce, enum hpx_limited limit)
 {
 	uint64_t peer = hpx_limit_peer(request);
 	uint64_t tenant = request->identity.tenant.ptr != NULL ? tenant_of(request) : 0;
 
-	if (!hpx_share_allows(&shares->peers, peer, more, scarce->in_use, scarce->whole, scarce->least) ||
-	    !hpx_share_allows(&shares->tenants, peer != 0 ? tenant : 0, more, scarce->in_use,
-			      scarce->whole, scarce->least)) {
-		hpx_meter_limited(&request->shard->meter, request->identity.tenant, scarce->limit);
+	if (!hpx_share_allows_peer(shares, peer, more, scarce) ||
+	    !hpx_share_allows_tenant(shares, peer != 0 ? tenant : 0, more, scarce)) {
+		hpx_meter_limited(&request->shard->meter, request->identity.tenant, limit);
 		return false;
 	}
 	hpx_share_add(&shares->peers, peer, more);
@@ -257,36 +248,35 @@ bool hpx_share_take_connection(struct hpx_request *request)
 bool hpx_share_take_body(struct hpx_request *request, size_t bytes, size_t whole)
 {
 	struct hpx_gateway *gateway = request->shard->gateway;
-	struct scarce scarce = { .limit = HPX_LIMITED_share_bodies,
-				 .in_use = atomic_load(&gateway->bodies_bytes),
-				 .whole = whole,
-				 .least = request->settings->request_body_bytes_max };
+	struct hpx_scarce scarce = { .in_use = atomic_load(&gateway->bodies_bytes),
+				     .whole = whole,
+				     .least = request->settings->request_body_bytes_max };
 
-	return take_share(request, &gateway->body_shares, &request->body.held, bytes, &scarce);
+	return take_share(request, &gateway->body_shares, &request->body.held, bytes, &scarce,
+			  HPX_LIMITED_share_bodies);
 }
 
 bool hpx_share_take_waiter(struct hpx_request *request)
 {
-	struct scarce scarce = { .limit = HPX_LIMITED_share_waiters,
-				 .in_use = hpx_waitlist_count(request->shard->service->waitlist),
-				 .whole = request->settings->waiters_max,
-				 .least = 1 };
+	struct hpx_scarce scarce = { .in_use = hpx_waitlist_count(request->shard->service->waitlist),
+				     .whole = request->settings->waiters_max,
+				     .least = 1 };
 
 	if (request->wait.held.shares != NULL)
 		return true;
 	return take_share(request, &request->shard->gateway->waiter_shares, &request->wait.held, 1,
-			  &scarce);
+			  &scarce, HPX_LIMITED_share_waiters);
 }
 
 bool hpx_share_take_tunnel(struct hpx_request *request)
 {
 	const struct hpx_slots *slots = hpx_upstream_slots(request->shard->upstream);
-	struct scarce scarce = { .limit = HPX_LIMITED_share_tunnels,
-				 .in_use = slots->held[HPX_SLOT_TUNNEL],
-				 .whole = slots->limits.tunnel_max,
-				 .least = 1 };
+	struct hpx_scarce scarce = { .in_use = slots->held[HPX_SLOT_TUNNEL],
+				     .whole = slots->limits.tunnel_max,
+				     .least = 1 };
 
-	return take_share(request, &request->shard->tunnels, &request->pass.held, 1, &scarce);
+	return take_share(request, &request->shard->tunnels, &request->pass.held, 1, &scarce,
+			  HPX_LIMITED_share_tunnels);
 }
 
 /* ---- the refusal ---- */

@@ -17,13 +17,33 @@ static size_t held_by(const struct hpx_share *share, uint64_t caller)
 	return one < other ? one : other;
 }
 
-bool hpx_share_allows(const struct hpx_share *share, uint64_t caller, size_t more, size_t in_use,
-		      size_t whole, size_t least)
+static size_t holders_of(const struct hpx_share *share)
 {
-	if (caller == 0 || in_use < whole - whole / 4)
+	return atomic_load_explicit(&share->holders, memory_order_relaxed);
+}
+
+static bool allows(const struct hpx_share *share, size_t holders, uint64_t caller, size_t more,
+		   const struct hpx_scarce *scarce)
+{
+	if (caller == 0 || scarce->in_use < scarce->whole - scarce->whole / 4)
 		return true;
-	size_t part = whole / (atomic_load_explicit(&share->holders, memory_order_relaxed) + 1);
-	return held_by(share, caller) + more <= (part > least ? part : least);
+	size_t part = scarce->whole / (holders + 1);
+	return held_by(share, caller) + more <= (part > scarce->least ? part : scarce->least);
+}
+
+bool hpx_share_allows_peer(const struct hpx_shares *shares, uint64_t peer, size_t more,
+			   const struct hpx_scarce *scarce)
+{
+	return allows(&shares->peers, holders_of(&shares->peers), peer, more, scarce);
+}
+
+bool hpx_share_allows_tenant(const struct hpx_shares *shares, uint64_t tenant, size_t more,
+			     const struct hpx_scarce *scarce)
+{
+	size_t peers = holders_of(&shares->peers);
+	size_t tenants = holders_of(&shares->tenants);
+
+	return allows(&shares->tenants, tenants < peers ? tenants : peers, tenant, more, scarce);
 }
 
 void hpx_share_add(struct hpx_share *share, uint64_t caller, size_t more)

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -269,6 +270,12 @@ def test_half_bodies_of_one_address(site):
             answer = post_from(one.gateway, f"127.0.1.{i + 1}", key=key, body=b"y" * 900000)
             assert answer.status == 200, answer
             assert len(one.provider.ledger(key)) == 1
+        # One tenant with several bodies at once, each from another address.
+        keys = [new_key() for _ in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda i: post_from(one.gateway, f"127.0.2.{i + 1}", key=keys[i],
+                                                        body=b"y" * 900000), range(4)))
+        assert [a.status for a in answers] == [200] * 4, answers
 
 
 def test_connections_of_one_address(site):
