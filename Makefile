@@ -9,6 +9,7 @@
 #   make format     sets every C file as .clang-format says
 #   make test       installs what is missing, builds, and runs every test
 #   make test-all   the same, and what takes longer: packages in a system of their own
+#   make recipes    installs what the recipes of docs/recipes need, and runs all of them
 #   make fuzz       fuzzes each target for FUZZ_SECONDS (default 600)
 #   make bench      installs what it compares with, measures, writes bench/results/
 #   make bench-quick  the main ratios against nginx, in two minutes; with AGAINST=PROGRAM, of two programs
@@ -55,6 +56,10 @@ test-all: test
 	@tools/packages build deb
 	tests/install/packages.sh build-packages
 
+recipes:
+	@tools/packages build test recipes
+	HAPAX_RECIPES=all tools/test deploy
+
 format:
 	@tools/packages test
 	tools/format
@@ -73,4 +78,4 @@ bench bench-quick bench-unknowns bench-attack: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples run install deb check format test test-all fuzz bench bench-quick bench-unknowns bench-attack clean
+.PHONY: all examples run install deb check format test test-all recipes fuzz bench bench-quick bench-unknowns bench-attack clean
