@@ -8,7 +8,9 @@ LEFT, RIGHT, TOP, BOTTOM = 80, 20, 64, 84
 LEGEND_COLUMNS = 4
 COLOURS = ["#8a8f98", "#1f6feb", "#58a6ff", "#0b7a75", "#d97706", "#c2410c", "#a21caf", "#65a30d", "#475569"]
 STYLE = ("text{font:12px system-ui,sans-serif;fill:#57606a}.title{font-size:15px;font-weight:600}"
-         ".axis{stroke:#8c959f}.grid{stroke:#8c959f;stroke-opacity:.25}.whisker{stroke:#24292f;stroke-opacity:.7}")
+         ".panel{fill:#ffffff}.axis{stroke:#8c959f}.grid{stroke:#8c959f;stroke-opacity:.25}"
+         ".whisker{stroke:#24292f;stroke-opacity:.7}@media (prefers-color-scheme:dark){text{fill:#b1bac4}"
+         ".panel{fill:#0d1117}.whisker{stroke:#e6edf3}}")
 
 
 def text(x, y, words, anchor="middle", kind=""):
@@ -64,6 +66,7 @@ def frame(title, y_title, scale, parts, legend):
     """The picture around whatever was drawn; `legend` is [(name, colour)]."""
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
            f'height="{HEIGHT}" role="img"><title>{html.escape(title)}</title><style>{STYLE}</style>',
+           f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" class="panel"/>',
            text(LEFT, 22, title, "start", "title"), text(LEFT, 56, y_title, "start")]
     for mark in scale.marks():
         y = scale.at(mark)

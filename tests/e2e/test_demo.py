@@ -71,6 +71,14 @@ def test_once(demo, tmp_path):
     assert left(tmp_path) == []
 
 
+def test_the_recording_is_of_this_demo():
+    """docs/pictures/demo.svg says line by line what the demo says now; times, ids and folders aside."""
+    require_program()
+    done = subprocess.run([ROOT / "tools/recording", "--check", str(binary())], capture_output=True, text=True,
+                          timeout=90, check=False)
+    assert done.returncode == 0, f"if this is right, run tools/recording:\n{done.stdout}{done.stderr}"
+
+
 def test_no_proxy_is_asked(demo):
     """The proxies of the environment lead nowhere near the demo's own ports."""
     process = demo("--once", http_proxy="http://127.0.0.1:1", no_proxy="")

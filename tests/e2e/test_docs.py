@@ -364,6 +364,34 @@ def test_every_crash_point_that_is_named_exists():
     assert len(named) >= 2 and named <= points, named - points
 
 
+def test_pictures_are_made_from_their_text():
+    """Every picture in docs/pictures is what tools/pictures makes now, or the recording."""
+    done = subprocess.run([ROOT / "tools/pictures", "--check"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    described = {file.stem for file in (DOCS / "pictures").glob("*.txt")}
+    drawn = {file.stem for file in (DOCS / "pictures").glob("*.svg")}
+    assert described < drawn and drawn - described == {"demo", "plot-throughput", "plot-cpu"}
+
+
+def test_a_wrong_description_is_told(tmp_path):
+    """With its file and its line."""
+    for folder in ("tools", "bench", "docs/internals"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "docs/pictures").mkdir()
+    (tmp_path / "docs/pictures/wrong.txt").write_text("title: T\nsize 10 10\narrow a.r b.l: no such boxes\n")
+    done = subprocess.run([tmp_path / "tools/pictures"], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1 and "docs/pictures/wrong.txt: line 3" in done.stderr, done.stderr
+
+
+def test_the_drawn_crash_points_exist():
+    """In the order of their list, as a request passes them."""
+    header = (ROOT / "src/base/crash_point.h").read_text(encoding="utf-8")
+    points = re.findall(r'^\tX\((\w+), "', header, re.M)
+    text = (DOCS / "pictures/crash-points.txt").read_text(encoding="utf-8")
+    drawn = re.findall(r"^crash \w+ (\w+):", text, re.M)
+    assert len(drawn) > 5 and drawn == [point for point in points if point in drawn]
+
+
 def anchor(heading):
     """A heading's anchor as GitHub makes it."""
     plain = re.sub(r"[`*]", "", heading.strip().lower())
