@@ -62,9 +62,7 @@ static void end_answer(struct hpx_connection *connection)
 
 	HPX_ASSERT(request->downstream == &connection->downstream && connection->head.len == 0);
 	HPX_CRASH_POINT(client_answered);
-	hpx_counter_add(&connection->shard->meter.requests, 1);
-	hpx_histogram_add(&connection->shard->meter.request_us,
-			  (uint64_t)(hpx_loop_boot_us(&connection->shard->loop) - request->began_us));
+	hpx_request_answered(request);
 	if (!connection->keep || connection->shard->draining || is_read_up(connection)) {
 		hpx_connection_close_gently(connection);
 		return;

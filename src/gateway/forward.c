@@ -33,6 +33,7 @@ static bool on_ready(void *user)
 static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange_failure *failure)
 {
 	HPX_ASSERT(request->attempt.exchange == NULL);
+	hpx_request_end(request, &request->times.upstream); /* where no exchange was begun */
 	request->attempt.failure = *failure;
 	if (request->answer.state != HPX_ANSWER_TOO_LATE)
 		hpx_request_answer_move(request, HPX_ANSWER_LOST);
@@ -159,9 +160,9 @@ static void ended(struct hpx_request *request)
 {
 	HPX_ASSERT(request->attempt.exchange != NULL);
 	request->attempt.exchange = NULL;
+	hpx_request_end(request, &request->times.upstream);
 	hpx_histogram_add(&request->shard->meter.upstream_us[hpx_meter_route(request->head.route)],
-			  (uint64_t)(hpx_loop_boot_us(&request->shard->loop) -
-				     request->attempt.forwarded_us));
+			  hpx_interval_us(&request->times.upstream));
 }
 
 static void on_end(void *user)
@@ -215,7 +216,7 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 	HPX_ASSERT(request->reservation.record.state == HPX_STATE_IN_PROGRESS &&
 		   !request->wait.waited);
 	HPX_ASSERT(request->attempt.slot.state == HPX_SLOT_HELD && request->attempt.exchange == NULL);
-	request->attempt.forwarded_us = hpx_loop_boot_us(&request->shard->loop);
+	hpx_request_begin(request, &request->times.upstream);
 	request->attempt.renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
 				       (uint64_t)request->head.route->policy.lease_ms / 3;
 	/* One read may come on top of the largest answer. */
@@ -251,6 +252,7 @@ void hpx_attempt_cancel(struct hpx_request *request)
 		return;
 	hpx_exchange_cancel(request->attempt.exchange);
 	request->attempt.exchange = NULL;
+	hpx_request_end(request, &request->times.upstream);
 	hpx_request_drop(request);
 }
 

@@ -389,6 +389,7 @@ enum hpx_next hpx_step_reserved(struct hpx_request *request)
 	const struct hpx_store_op *op = &request->reservation.op;
 
 	HPX_ASSERT(op->verb == HPX_VERB_RESERVE && request->reservation.stored == NULL);
+	hpx_request_end(request, &request->times.reserve);
 	if (!has_begun(op))
 		hpx_queue_leave(request);
 	if (op->status == HPX_NOT_FOUND && op->reserve.look)
@@ -465,7 +466,8 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
 	if (keyed && make_route_key(request) != HPX_OK)
 		return HPX_NEXT_OVERLOADED;
 	/* Not ahead of the clock: too early errs towards not sending. */
-	request->reservation.asked_boot_ms = hpx_loop_boot_us(&request->shard->loop) / 1000;
+	hpx_request_begin(request, &request->times.reserve);
+	request->reservation.asked_boot_ms = request->times.reserve.from_us / 1000;
 	*op = (struct hpx_store_op){
 		.verb = HPX_VERB_RESERVE,
 		.id = request->identity.ask.id,
@@ -486,6 +488,7 @@ enum hpx_next hpx_step_reserve(struct hpx_request *request)
  * undoes it. */
 enum hpx_next hpx_step_reserve_late(struct hpx_request *request)
 {
+	hpx_request_end(request, &request->times.reserve);
 	hpx_queue_leave(request);
 	if (hpx_async_is(request) && !request->reservation.op.reserve.look)
 		return accepted_in_doubt(request);

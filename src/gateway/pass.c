@@ -344,6 +344,7 @@ static void over(struct hpx_request *request)
 {
 	HPX_ASSERT(request->wait.kind == HPX_WAIT_PASS);
 	request->attempt.exchange = NULL;
+	hpx_request_end(request, &request->times.upstream);
 	request->wait.kind = HPX_WAIT_OVER;
 	hpx_observe_end(request);
 }
@@ -387,6 +388,7 @@ static const struct hpx_exchange_events events = {
 
 static enum hpx_next no_memory(struct hpx_request *request)
 {
+	hpx_request_end(request, &request->times.upstream);
 	hpx_observe_end(request);
 	return hpx_respond_refuse(request, HPX_PROBLEM_overloaded, NULL, HPX_RESPOND_CLOSE);
 }
@@ -428,6 +430,7 @@ enum hpx_next hpx_step_pass_on(struct hpx_request *request)
 		.body = hpx_buffer_span(&request->body.bytes),
 		.streamed = !request->body.whole,
 	};
+	hpx_request_begin(request, &request->times.upstream);
 	hpx_request_hold(request);
 	if (hpx_exchange_start(request->shard->upstream, &up, &events, request,
 			       &request->attempt.exchange) != HPX_OK) {

@@ -120,7 +120,7 @@ struct hpx_request *hpx_request_new(struct hpx_shard *shard, struct hpx_downstre
 	request->settings = hpx_settings_ref(settings);
 	request->holds = 1;
 	memcpy(request->head.peer, peer, strnlen(peer, sizeof(request->head.peer) - 1));
-	request->began_us = hpx_loop_boot_us(&shard->loop);
+	hpx_request_begin(request, &request->times.whole);
 	hpx_buffer_recycle(&request->body.bytes, settings->request_body_bytes_max);
 	hpx_buffer_recycle(&request->attempt.head, head_max);
 	hpx_buffer_recycle(&request->answer.head, head_max);
@@ -198,6 +198,19 @@ void hpx_request_go(struct hpx_request *request, enum hpx_next next)
 		end(request);
 	HPX_ASSERT(request->wait.kind != HPX_WAIT_NOTHING);
 	hpx_request_drop(request);
+}
+
+/* ---- times ---- */
+
+void hpx_request_begin(struct hpx_request *request, struct hpx_interval *part)
+{
+	*part = (struct hpx_interval){ .from_us = hpx_loop_boot_us(&request->shard->loop) };
+}
+
+void hpx_request_end(struct hpx_request *request, struct hpx_interval *part)
+{
+	if (part->from_us != 0 && part->to_us == 0)
+		part->to_us = hpx_loop_boot_us(&request->shard->loop);
 }
 
 /* ---- waiting and going on ---- */
@@ -442,9 +455,19 @@ void hpx_request_timed_out(struct hpx_request *request)
 		hpx_request_go(request, HPX_NEXT_READ_LATE);
 }
 
+void hpx_request_answered(struct hpx_request *request)
+{
+	struct hpx_meter *meter = &request->shard->meter;
+
+	hpx_request_end(request, &request->times.whole);
+	hpx_counter_add(&meter->requests, 1);
+	hpx_histogram_add(&meter->request_us, hpx_interval_us(&request->times.whole));
+}
+
 void hpx_request_client_gone(struct hpx_request *request)
 {
 	request->downstream = NULL;
+	hpx_request_end(request, &request->times.whole);
 	switch (request->wait.kind) {
 	case HPX_WAIT_PASS:
 	case HPX_WAIT_FLOW:

@@ -284,8 +284,6 @@ struct hpx_request_wait {
 	uint64_t deadline_ms;        /* loop time, 0: none */
 	enum hpx_next result;        /* the step that takes the result */
 	enum hpx_next late;          /* the step that answers without it */
-	/* SLOT: since when. */
-	int64_t queued_us;
 	/* QUERY, where it is one of the store; its result is freed with the request. */
 	struct hpx_store_query query;
 	struct hpx_resume query_done;
@@ -304,8 +302,7 @@ struct hpx_request_wait {
 struct hpx_attempt {
 	struct hpx_slot slot; /* until the exchange takes it over */
 	struct hpx_exchange *exchange;
-	struct hpx_buffer head; /* for the upstream; async: the job's header lines */
-	int64_t forwarded_us;
+	struct hpx_buffer head;      /* for the upstream; async: the job's header lines */
 	struct hpx_store_op renewal; /* of the lease */
 	struct hpx_resume renewed;
 	uint64_t renew_at_ms;
@@ -379,6 +376,40 @@ struct hpx_request_fingerprint {
 	enum hpx_status status;
 };
 
+/* From when to when something lasted, in microseconds of the boot clock as the loop reads
+ * it once in a turn (hpx_loop_boot_us). `from_us` is 0: it was not begun; `to_us` is 0: it
+ * has not ended. */
+struct hpx_interval {
+	int64_t from_us;
+	int64_t to_us;
+};
+
+/* How long it lasted; 0 where it was not begun or has not ended. */
+static inline uint64_t hpx_interval_us(const struct hpx_interval *interval)
+{
+	return interval->to_us > interval->from_us ? (uint64_t)(interval->to_us - interval->from_us) : 0;
+}
+
+/* Where the time of a request went. The steps fill it where they begin and end a wait, so
+ * that it costs no clock and no system call of its own. What is in none of the parts is
+ * the reading of head and body, and the wait for another request's answer. */
+struct hpx_request_times {
+	/* From the first byte of the head until the whole answer was handed to the
+	 * connection; without one, until the client was gone. */
+	struct hpx_interval whole;
+	/* In the queue for a connection slot. Not begun where a slot was free. */
+	struct hpx_interval queue;
+	/* From the RESERVE until the store's decision, or until that was late. The last
+	 * RESERVE, where there were several. Not begun where LOOKUP knew the answer. */
+	struct hpx_interval reserve;
+	/* The exchange with the upstream, guarded or passed on: from asking for a
+	 * connection until the end of the answer, or its failure. */
+	struct hpx_interval upstream;
+	/* From handing the outcome to the store until it is durable, or until that was
+	 * late; with the reading of an answer that the application committed itself. */
+	struct hpx_interval complete;
+};
+
 struct hpx_request {
 	struct hpx_shard *shard;
 	struct hpx_downstream *downstream; /* NULL once the client is gone or answered */
@@ -386,7 +417,7 @@ struct hpx_request {
 	struct hpx_request *prev, *next; /* in shard->requests */
 	unsigned holds;
 	struct hpx_arena arena;
-	int64_t began_us;
+	struct hpx_request_times times;
 	struct hpx_request_head head;
 	struct hpx_request_body body;
 	struct hpx_request_identity identity;
@@ -425,6 +456,8 @@ void hpx_request_client_gone(struct hpx_request *request);
 /* The downstream is not full any more. */
 void hpx_request_client_drained(struct hpx_request *request);
 void hpx_request_tick(struct hpx_request *request, uint64_t now_ms);
+/* The whole answer was handed to the connection. */
+void hpx_request_answered(struct hpx_request *request);
 /* Draining is over: what is still under way is written as unknown. */
 void hpx_request_abandon(struct hpx_request *request);
 
@@ -446,6 +479,11 @@ void hpx_request_submit_unawaited(struct hpx_request *request);
  * `timeouts.store` says. */
 enum hpx_next hpx_request_query(struct hpx_request *request, enum hpx_next result,
 				enum hpx_next late);
+
+/* Notes in request->times that a part begins, or ends. The first end counts: what has
+ * ended, and what was not begun, stays as it is. */
+void hpx_request_begin(struct hpx_request *request, struct hpx_interval *part);
+void hpx_request_end(struct hpx_request *request, struct hpx_interval *part);
 
 /* From now on the message holds the request. */
 void hpx_resume_arm(struct hpx_resume *resume, struct hpx_request *request);

@@ -253,6 +253,7 @@ static void make_op(struct hpx_request *request, enum hpx_verb verb)
 
 static enum hpx_next settle(struct hpx_request *request, enum hpx_verb verb)
 {
+	hpx_request_begin(request, &request->times.complete);
 	make_op(request, verb);
 	return hpx_request_submit(request, HPX_WAIT_STORE, HPX_NEXT_STORED, HPX_NEXT_STORE_LATE);
 }
@@ -299,6 +300,7 @@ enum hpx_next hpx_step_committed_read(struct hpx_request *request)
 enum hpx_next hpx_step_committed(struct hpx_request *request)
 {
 	if (request->downstream == NULL) {
+		hpx_request_end(request, &request->times.complete);
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
 	}
@@ -375,6 +377,7 @@ static enum hpx_next let_flow(struct hpx_request *request)
 
 enum hpx_next hpx_step_answer(struct hpx_request *request)
 {
+	hpx_request_end(request, &request->times.complete);
 	if (request->downstream == NULL) {
 		hpx_attempt_cancel(request);
 		return HPX_NEXT_DONE;
@@ -403,6 +406,7 @@ enum hpx_next hpx_step_store_late(struct hpx_request *request)
 {
 	enum hpx_verb verb = request->reservation.op.verb;
 
+	hpx_request_end(request, &request->times.complete);
 	if (!is_awaited(verb) && verb != HPX_VERB_RESERVE)
 		return HPX_NEXT_ANSWER;
 	hpx_attempt_cancel(request);

@@ -154,8 +154,8 @@ static void count(struct hpx_request *request, enum hpx_queued result)
 static void measure(struct hpx_request *request, enum hpx_queued result)
 {
 	count(request, result);
-	hpx_histogram_add(&request->shard->meter.queue_us,
-			  (uint64_t)(hpx_loop_boot_us(&request->shard->loop) - request->wait.queued_us));
+	hpx_request_end(request, &request->times.queue);
+	hpx_histogram_add(&request->shard->meter.queue_us, hpx_interval_us(&request->times.queue));
 }
 
 static void granted(struct hpx_slot *slot)
@@ -183,7 +183,7 @@ bool hpx_queue_enter(struct hpx_request *request, enum hpx_slot_kind kind, enum 
 		return false;
 	}
 	hpx_request_hold(request);
-	request->wait.queued_us = hpx_loop_boot_us(&request->shard->loop);
+	hpx_request_begin(request, &request->times.queue);
 	(void)hpx_request_await(request, HPX_WAIT_SLOT, NULL, request->settings->queue_timeout_ms, next,
 				late);
 	return true;
