@@ -1,6 +1,7 @@
 """What processes have used so far, from /proc: CPU time, memory, bytes written.
 A process that ended meanwhile is in its parent's account, so that the sum over a
 tree never loses anything."""
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -53,6 +54,16 @@ def run_time_of(pid):
             total += int((task / "schedstat").read_text(encoding="ascii").split()[0])
         except OSError:
             continue
+    return total / 1e9
+
+
+def waited_by(pids):
+    """Exact seconds in which threads of these processes could have run, and others did."""
+    total = 0
+    for pid in pids:
+        for task in (PROC / str(pid) / "task").iterdir():
+            with contextlib.suppress(OSError):
+                total += int((task / "schedstat").read_text(encoding="ascii").split()[1])
     return total / 1e9
 
 

@@ -16,7 +16,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from driver import catalogue, figures, fill, goals, merge, phases, process, quick, report  # noqa: E402
+from driver import attack, attackers, catalogue, figures, fill, goals, merge, phases, process, quick, report  # noqa: E402
 from driver import schedule, settings, svg, tables, unknowns, usage  # noqa: E402
 from driver.catalogue import LOADS, SYSTEMS  # noqa: E402
 from driver.loads import DEFAULT  # noqa: E402
@@ -439,3 +439,30 @@ def test_results_are_not_kept_by_accident():
         pytest.skip("not a git checkout")
     done = subprocess.run(["git", "check-ignore", "-q", "bench/results/2026-01-02.md"], cwd=ROOT, check=False)
     assert done.returncode == 0
+
+
+def test_every_attack_of_its_kind():
+    """Sprayed keys, bombs and slow bodies invent a credential each; a storm has one key and one caller."""
+    def fields(kind):
+        begun = attackers.KINDS[kind][0](10).split(b"\r\n\r\n")[0].decode("ascii").split("\r\n")[1:]
+        found = dict(line.split(": ", 1) for line in begun)
+        return found["Authorization"], found["Idempotency-Key"]
+
+    for kind in ("spray", "bomb", "slow-body"):
+        (caller, key), (another, other) = fields(kind), fields(kind)
+        assert caller != another and key != other, kind
+    assert fields("storm") == fields("storm")
+    heads = attackers.slow_head(1)
+    assert b"\r\n\r\n" not in heads and len(heads) > attackers.HEAD_BYTES
+
+
+def honest(p99, statuses, broken=0):
+    return {"latency_us": {"p99": p99}, "statuses": statuses, "broken": broken}
+
+
+@pytest.mark.parametrize("name, said, wanted", [
+    ("alone", honest(9000, {"201": 5}), "met"), ("alone", honest(9000, {"201": 5, "503": 1}), "refused"),
+    ("under attack", honest(3000, {"201": 5}), "met"), ("under attack", honest(3001, {"201": 5}), "p99 > 3 ×"),
+    ("8 connections of bombs", honest(2001, {"201": 5}, 1), "refused, p99 > 2 ×")])
+def test_verdict_on_an_attack(name, said, wanted):
+    assert attack.verdict(name, said, 1000) == wanted
