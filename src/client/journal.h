@@ -22,6 +22,8 @@
 /* How long an entry that is done is kept. */
 #define HPX_JOURNAL_KEEP_MS (30 * (int64_t)86400000)
 #define HPX_JOURNAL_LIST_MAX 10000
+/* The number of its schema, as the file says it (PRAGMA user_version). */
+#define HPX_JOURNAL_SCHEMA 1
 
 struct hpx_journal {
 	pthread_mutex_t mutex; /* of all that follows */

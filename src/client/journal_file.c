@@ -13,7 +13,6 @@
 
 /* "hpxc" */
 #define APPLICATION_ID 0x68707863
-#define SCHEMA_VERSION 1
 /* How long to wait for another process, which writes only a few rows. */
 #define BUSY_MS 10000
 
@@ -36,7 +35,7 @@ static const char schema[] =
 	" PRIMARY KEY (call, place)) WITHOUT ROWID;"
 	"PRAGMA application_id = 1752201315;"
 	"PRAGMA user_version = 1;";
-_Static_assert(APPLICATION_ID == 1752201315 && SCHEMA_VERSION == 1, "as the schema has them");
+_Static_assert(APPLICATION_ID == 1752201315 && HPX_JOURNAL_SCHEMA == 1, "as the schema has them");
 
 /* ---- statements, prepared for one use: a call has a handful of them ---- */
 
@@ -310,7 +309,7 @@ static enum hapax_result check_file(struct hpx_journal *journal, bool *ret_empty
 	*ret_empty = identity.application == 0 && identity.tables == 0;
 	if (!*ret_empty && identity.application != APPLICATION_ID)
 		return refuse_foreign(journal, problem);
-	if (identity.version > SCHEMA_VERSION)
+	if (identity.version > HPX_JOURNAL_SCHEMA)
 		return hpx_client_error(HAPAX_UNAVAILABLE, problem,
 					"the journal %s was made by a newer hapax", journal->path);
 	return HAPAX_OK;

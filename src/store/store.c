@@ -169,6 +169,7 @@ static void check_slots(const struct driver_row *row)
 	HPX_ASSERT((driver->watch != NULL) == ((can & HPX_STORE_SHARED) != 0));
 	HPX_ASSERT((driver->removals != NULL) == ((can & HPX_STORE_TELLS_REMOVALS) != 0));
 	HPX_ASSERT((driver->migrate != NULL) == ((can & HPX_STORE_SCHEMA) != 0));
+	HPX_ASSERT((driver->schema != NULL) == ((can & HPX_STORE_SCHEMA) != 0));
 }
 
 static enum hpx_status refuse_url(char *problem)
@@ -195,6 +196,21 @@ enum hpx_status hpx_store_open(const struct hpx_store_options *options,
 	if (status == HPX_OK)
 		(*ret_store)->capabilities = row->capabilities;
 	return status;
+}
+
+void hpx_store_each_schema(void (*tell)(void *user, const char *scheme, unsigned number),
+			   void *user)
+{
+	const struct hpx_store_driver *last = NULL;
+
+	for (size_t i = 0; i < DRIVER_COUNT; i++) {
+		const struct hpx_store_driver *driver = drivers[i].driver;
+
+		/* The rows of one driver stand together. */
+		if (driver->schema != NULL && driver != last)
+			tell(user, drivers[i].scheme, driver->schema());
+		last = driver;
+	}
 }
 
 enum hpx_status hpx_store_migrate(const struct hpx_store_options *options,

@@ -689,6 +689,9 @@ struct hpx_store_driver {
 				struct hpx_store **ret_store, char *problem);
 	void (*close)(struct hpx_store *store);
 
+	/* NULL without HPX_STORE_SCHEMA: the number of the schema that this program needs. */
+	unsigned (*schema)(void);
+
 	/* NULL without HPX_STORE_SCHEMA. Brings the schema to the one this program
 	 * needs, and creates the store where options->create says so. HPX_BUSY where
 	 * only one process may serve the store and one does. */
@@ -891,6 +894,9 @@ static inline bool hpx_store_can(const struct hpx_store *store, enum hpx_capabil
 {
 	return (store->capabilities & capability) != 0;
 }
+/* Every driver that has a schema, by its scheme, and the schema's number. */
+void hpx_store_each_schema(void (*tell)(void *user, const char *scheme, unsigned number),
+			   void *user);
 /* HPX_UNSUPPORTED where the store has no schema. */
 enum hpx_status hpx_store_migrate(const struct hpx_store_options *options,
 				  struct hpx_store_migration *ret_migration, char *problem);

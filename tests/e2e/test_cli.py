@@ -3,8 +3,10 @@
 import getpass
 import json
 import os
+import re
 import signal
 import sqlite3
+import ssl
 import subprocess
 
 import pytest
@@ -462,3 +464,53 @@ def test_migrate_beside_a_server(gateway, cli):
     assert gateway.pid
     done = cli.run("migrate", "--store", cli.url)
     assert done.returncode == FAILED and done.stderr, done
+
+
+# `hapax version`.
+# What the program is linked with, and the name under which --verbose tells its version.
+LINKED = {"libuv": "libuv", "libssl": "OpenSSL", "libcrypto": "OpenSSL", "libsqlite3": "SQLite", "libpq": "libpq",
+          "libcurl": "libcurl", "libz": "zlib", "libjansson": "Jansson", "libyaml-0": "libyaml", "libc": "libc"}
+# The compiler's own, and what stands in glibc: its version is libc's.
+PARTS_OF_OTHERS = {"libm", "libgcc_s", "libpthread", "libdl", "librt", "libresolv", "libstdc++", "ld-linux-x86-64"}
+
+
+def version(*flags):
+    done = subprocess.run([binary(), "version", *flags], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == OK and not done.stderr, done
+    return done.stdout
+
+
+def test_version_names_every_library():
+    """Every library that the program needs is told, with the version that is loaded."""
+    require_program()
+    told = json.loads(version("--verbose", "--json"))
+    needed = subprocess.run(["readelf", "-d", binary()], capture_output=True, text=True, check=True).stdout
+    names = set(re.findall(r"NEEDED.*\[([\w+-]+?)(?:\.\d[\d.]*)?\.so", needed)) - PARTS_OF_OTHERS
+    assert {LINKED[name] for name in names} == set(told["libraries"])
+    # Debian's Python is linked with the same two.
+    assert told["libraries"]["SQLite"] == sqlite3.sqlite_version
+    assert told["libraries"]["OpenSSL"] == ssl.OPENSSL_VERSION.split()[1]
+    assert set(told["schemas"]) == {"sqlite", "postgres", "journal"} and all(told["schemas"].values())
+    assert re.search(r"\d+\.\d+", told["build"]["compiler"])
+
+
+def test_version_as_text():
+    """The text has what the JSON has; without --verbose it is one line."""
+    require_program()
+    told = json.loads(version("--verbose", "--json"))
+    short = f"hapax {told['version']}\n"
+    assert version() == short and json.loads(version("--json")) == {"version": told["version"]}
+    text = version("--verbose")
+    assert text.startswith(short)
+    rows = dict(re.findall(r"^  (\S+) +(.+)$", text, re.M))
+    want = {**told["libraries"], **told["build"], **{name: str(number) for name, number in told["schemas"].items()}}
+    assert rows == want
+
+
+def test_version_tells_the_schema_of_the_store(gateway, cli):
+    """The number is the one that the store holds."""
+    if not gateway.config["store"].startswith("sqlite:"):
+        pytest.skip("looks into the file")
+    with sqlite3.connect(gateway.config["store"].removeprefix("sqlite:")) as file:
+        held = file.execute("SELECT max(version) FROM hapax_schema_version").fetchone()[0]
+    assert json.loads(cli.run("version", "--verbose", "--json").stdout)["schemas"]["sqlite"] == held

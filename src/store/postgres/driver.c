@@ -174,6 +174,7 @@ static enum hpx_status postgres_migrate(const struct hpx_store_options *options,
 const struct hpx_store_driver hpx_store_postgres_driver = {
 	.open = postgres_open,
 	.close = postgres_close,
+	.schema = hpx_pg_schema_number,
 	.migrate = postgres_migrate,
 	.borrow = hpx_pg_borrow,
 	.install = hpx_pg_install,

@@ -76,6 +76,7 @@ struct hpx_pg_schema {
 	unsigned from;
 	unsigned to;
 };
+unsigned hpx_pg_schema_number(void);
 enum hpx_status hpx_pg_schema_check(struct hpx_pg_db *db, struct hpx_pg_schema *ret_schema,
 				    char *problem);
 enum hpx_status hpx_pg_schema_migrate(struct hpx_pg_db *db, struct hpx_pg_schema *ret_schema,

@@ -26,6 +26,11 @@
 /* A step on a large table takes its time. */
 #define STEP_MS (60 * 60 * 1000)
 
+unsigned hpx_pg_schema_number(void)
+{
+	return SCHEMA_NUMBER;
+}
+
 static enum hpx_status read_number(struct hpx_pg_db *db, const char *sql, unsigned *ret_number,
 				   char *problem)
 {

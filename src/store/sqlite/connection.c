@@ -154,6 +154,11 @@ enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqli
 #define STEP_COUNT ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
 #define SCHEMA_NUMBER (SCHEMA_FIRST + STEP_COUNT - 1)
 
+unsigned hpx_sqlite_schema_number(void)
+{
+	return SCHEMA_NUMBER;
+}
+
 static enum hpx_status read_number(struct hpx_sqlite_db *db, const char *sql, int64_t *ret_number)
 {
 	sqlite3_stmt *stmt = NULL;

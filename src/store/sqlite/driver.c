@@ -442,6 +442,7 @@ enum hpx_status hpx_sqlite_install(void *connection, char *problem)
 const struct hpx_store_driver hpx_store_sqlite_driver = {
 	.open = sqlite_open,
 	.close = sqlite_close,
+	.schema = hpx_sqlite_schema_number,
 	.migrate = sqlite_migrate,
 	.repair = sqlite_repair,
 	.borrow = hpx_sqlite_borrow,

@@ -268,6 +268,7 @@ enum hpx_sqlite_migrate {
 	HPX_SQLITE_OWN,    /* bring it up to date in a file that is hapax's, or new */
 	HPX_SQLITE_BESIDE, /* also make it beside an application's tables */
 };
+unsigned hpx_sqlite_schema_number(void);
 enum hpx_status hpx_sqlite_schema_check(struct hpx_sqlite_db *db, const char *path,
 					enum hpx_sqlite_migrate may,
 					struct hpx_sqlite_schema *ret_schema, char *problem);

@@ -82,7 +82,7 @@ static void version_says_what_it_is(void **state)
 {
 	static const struct row rows[] = {
 		{ hpx_cli_version, { "version" }, 0, "hapax " HPX_VERSION "\n", "" },
-		{ hpx_cli_version, { "version", "--verbose" }, 0, "\nSQLite 3.", "" },
+		{ hpx_cli_version, { "version", "--verbose" }, 0, "\n  SQLite                3.", "" },
 		{ hpx_cli_version, { "version", "--help" }, 0, "Usage: hapax version", "" },
 		{ hpx_cli_version,
 		  { "version", "x" },
