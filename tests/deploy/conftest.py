@@ -1,8 +1,11 @@
 """Fixtures of the recipes' tests. The program is HAPAX_BIN, or build/hapax under the
 source root. A recipe whose programs are not installed is skipped, and the reason says
 what is missing; with HAPAX_RECIPES=all, as `make recipes` sets it, that is a failure."""
+import os
 import pathlib
+import shutil
 import sys
+import tempfile
 
 import pytest
 
@@ -15,19 +18,24 @@ from recipe import Recipe  # noqa: E402
 
 
 @pytest.fixture
-def recipe(tmp_path):
-    """recipe(name, ports) places one in a folder of the test's own; what it starts ends with the test."""
-    placed = []
+def recipe():
+    """recipe(name) places one in a folder of the test's own, which other users may enter; what it starts
+    ends with the test."""
+    placed, folders = [], []
 
     def place(name, **how):
-        folder = tmp_path / str(len(placed)) / name
-        folder.parent.mkdir()
-        placed.append(Recipe(name, folder, **how))
+        folders.append(tempfile.mkdtemp(prefix="hapax-recipe-"))
+        os.chmod(folders[-1], 0o755)
+        placed.append(Recipe(name, pathlib.Path(folders[-1]) / name, **how))
         return placed[-1]
 
     yield place
-    for one in placed:
-        one.stop()
+    try:
+        for one in placed:
+            one.stop()
+    finally:
+        for folder in folders:
+            shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ and command lines in blocks of `sh`. A line that ends with & is a server: it run
 the test ends, and the next line waits until its port answers."""
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -90,9 +91,9 @@ def commands(name, heading=None):
 
 class Recipe:
     """One recipe in `folder`. `replace`: {text of the page: text here}, besides the ports; `service`: the
-    port of one that the test has started."""
+    port of one that the test has started; `unprivileged`: programs that root must not be."""
 
-    def __init__(self, name, folder, replace=None, env=None, service=None):
+    def __init__(self, name, folder, replace=None, env=None, service=None, unprivileged=()):
         require_program()
         self.name, self.folder = name, pathlib.Path(folder)
         self.port = {port: free_port() for port in PORTS}
@@ -101,6 +102,7 @@ class Recipe:
         self.env = {**os.environ, "HOME": str(self.folder), "NO_PROXY": "*",
                     "PATH": f"{self.folder}.bin{os.pathsep}{search_path()}", **(env or {})}
         self.servers = []
+        self.unprivileged = unprivileged if os.geteuid() == 0 else ()
         source = FILES / name
         if source.is_dir():
             shutil.copytree(source, self.folder, ignore=shutil.ignore_patterns("node_modules"))
@@ -130,6 +132,8 @@ class Recipe:
             return ""
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=self.folder, env=self.env, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_SECONDS, check=False)
+        if done.returncode != 0 and line.startswith("npm ci"):
+            missing(f"npm ci did not get its packages: {done.stderr[-300:]}")
         assert done.returncode == 0, f"$ {line}\nexit {done.returncode}\n{done.stdout}{done.stderr}\n{self.logs()}"
         return done.stdout
 
@@ -138,20 +142,33 @@ class Recipe:
         log = self.folder.parent / f"{len(self.servers)}.log"
         with open(log, "wb") as file:
             process = subprocess.Popen(["bash", "-c", f"exec {line}"], cwd=self.folder, env=self.env, stdout=file,
-                                       stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True)
+                                       stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True,
+                                       **self.user_of(line))
         self.servers.append((line, process, log))
-        port = self.port_of(line)
-        check.until(lambda: process.poll() is not None or self.answers(port), f"port {port} of {line}", READY_SECONDS)
+        door = self.door_of(line)
+        check.until(lambda: process.poll() is not None or self.answers(door), f"{door} of {line}", READY_SECONDS)
         assert process.poll() is None, f"$ {line} &\nexit {process.returncode}\n{self.logs()}"
 
-    def port_of(self, line):
-        words = {"hapax": "8080", "nginx": "8443", "caddy": "8443", "haproxy": "8443"}
-        return self.port[words.get(line.split()[0], "9000")]
+    def user_of(self, line):
+        """Another user than root, who may write into the folder."""
+        if line.split()[0] not in self.unprivileged:
+            return {}
+        user = pwd.getpwnam("www-data")
+        for path in (self.folder, *self.folder.rglob("*")):
+            os.chown(path, user.pw_uid, user.pw_gid)
+        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+    def door_of(self, line):
+        """Where a server listens: a port of PORTS, or a socket in the folder."""
+        doors = {"hapax": "8080", "caddy": "8443", "haproxy": "8443", "php-fpm8.2": "php-fpm.sock",
+                 "nginx": "9000" if self.name == "php-fpm" else "8443"}
+        door = doors.get(line.split()[0], "9000")
+        return ("127.0.0.1", self.port[door]) if door in self.port else str(self.folder / door)
 
     @staticmethod
-    def answers(port):
-        with socket.socket() as sock:
-            return sock.connect_ex(("127.0.0.1", port)) == 0
+    def answers(door):
+        with socket.socket(socket.AF_UNIX if isinstance(door, str) else socket.AF_INET) as sock:
+            return sock.connect_ex(door) == 0
 
     def logs(self):
         return "\n".join(f"--- {line}\n{log.read_text(errors='replace')[-3000:]}" for line, _, log in self.servers)

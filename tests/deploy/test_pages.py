@@ -10,6 +10,7 @@ from recipe import FILES, PAGES, blocks, commands, shown_files
 
 NAMES = sorted(page.stem for page in PAGES.glob("*.md") if page.stem != "README")
 ONE_SCREEN = 110
+NPM = ("package-lock.json", ".npmrc")
 
 
 def page(name):
@@ -22,7 +23,7 @@ def test_it_shows_its_files(name):
     for file, content in shown_files(name).items():
         assert content == (FILES / name / file).read_text(encoding="utf-8"), f"{name}.md shows another {file}"
     for file in (FILES / name).glob("*"):
-        assert f"examples/recipes/{name}/{file.name})" in page(name) or file.name == "package-lock.json", file
+        assert f"examples/recipes/{name}/{file.name})" in page(name) or file.name in NPM, file
 
 
 @pytest.mark.parametrize("name", NAMES)
