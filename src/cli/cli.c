@@ -1,5 +1,7 @@
 /* Shared by all commands: one reader of arguments, so that they agree on --help, on the
- * look of a mistake and on its exit code; the configuration; and JSON. */
+ * look of a mistake and on its exit code; the configuration; JSON; and
+ * the pages of a running gateway. */
+#include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -357,4 +359,62 @@ struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
 	hpx_buffer_done(&text);
 	hpx_config_report_done(&report);
 	return settings;
+}
+
+/* ---- the admin listener of a running gateway ---- */
+
+#define FETCH_TIMEOUT_MS 10000L
+
+static size_t take_piece(char *piece, size_t size, size_t count, void *user)
+{
+	return hpx_buffer_append(user, hpx_span(piece, size * count)) == HPX_OK ? size * count : 0;
+}
+
+static CURLcode set_address(CURL *curl, const char *admin, const char *path)
+{
+	char url[1024];
+
+	if (strncmp(admin, "unix:", 5) == 0) {
+		CURLcode code = curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, admin + 5);
+		admin = "http://localhost";
+		if (code != CURLE_OK)
+			return code;
+	}
+	size_t len = strlen(admin);
+	while (len > 0 && admin[len - 1] == '/')
+		len--;
+	int n = snprintf(url, sizeof(url), "%s%.*s%s", strstr(admin, "://") != NULL ? "" : "http://",
+			 (int)len, admin, path);
+	return n > 0 && (size_t)n < sizeof(url) ? curl_easy_setopt(curl, CURLOPT_URL, url) :
+						  CURLE_URL_MALFORMAT;
+}
+
+static CURLcode set_options(CURL *curl, const char *admin, const char *path, struct hpx_buffer *page)
+{
+	CURLcode code = set_address(curl, admin, path);
+
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, FETCH_TIMEOUT_MS);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_piece);
+	if (code == CURLE_OK)
+		code = curl_easy_setopt(curl, CURLOPT_WRITEDATA, page);
+	return code;
+}
+
+const char *hpx_cli_fetch(const char *admin, const char *path, struct hpx_buffer *page)
+{
+	CURL *curl = curl_easy_init();
+	CURLcode code = curl != NULL ? set_options(curl, admin, path, page) : CURLE_OUT_OF_MEMORY;
+
+	if (code == CURLE_OK)
+		code = curl_easy_perform(curl);
+	curl_easy_cleanup(curl);
+	return code == CURLE_OK ? NULL : curl_easy_strerror(code);
 }

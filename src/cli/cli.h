@@ -29,6 +29,7 @@ int hpx_cli_coverage(int argc, char **argv);
 int hpx_cli_keys(int argc, char **argv);
 int hpx_cli_jobs(int argc, char **argv);
 int hpx_cli_history(int argc, char **argv);
+int hpx_cli_observed(int argc, char **argv);
 int hpx_cli_reconcile(int argc, char **argv);
 int hpx_cli_verify(int argc, char **argv);
 int hpx_cli_work(int argc, char **argv);
@@ -84,6 +85,10 @@ enum hpx_status hpx_cli_check_tls(struct hpx_settings **settings, struct hpx_con
 /* Writes the buffer to a stream; HPX_EXIT_OK, or HPX_EXIT_FAILED with a
  * message where that fails. */
 int hpx_cli_write(struct hpx_span text, FILE *stream);
+
+/* Gets a page of a running gateway's admin listener: "127.0.0.1:8081", a URL, or
+ * "unix:PATH". NULL, or what went wrong, for people; `page` bounds what is read. */
+const char *hpx_cli_fetch(const char *admin, const char *path, struct hpx_buffer *page);
 
 /* A JSON document in `out`, for hpx_cli_json_print. */
 void hpx_cli_json_init(struct hpx_json_writer *json, struct hpx_buffer *out);

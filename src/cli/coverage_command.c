@@ -1,6 +1,5 @@
 /* `hapax coverage`: the flags, the files, and which report. What is read and judged is
  * src/coverage/. */
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +12,6 @@
 #define BASELINE_BYTES_MAX ((size_t)16 << 20)
 #define FILES_MAX 1000
 #define ADMIN_BYTES_MAX ((size_t)32 << 20)
-#define ADMIN_TIMEOUT_MS 10000L
 
 struct coverage_flags {
 	const char *config;
@@ -57,66 +55,18 @@ static size_t count_values(const char *const *values)
 
 /* ---- a running gateway ---- */
 
-static size_t take_piece(char *piece, size_t size, size_t count, void *user)
-{
-	return hpx_buffer_append(user, hpx_span(piece, size * count)) == HPX_OK ? size * count : 0;
-}
-
-/* "unix:PATH" is an admin listener on a socket file. */
-static CURLcode set_address(CURL *curl, const char *admin)
-{
-	char url[1024];
-
-	if (strncmp(admin, "unix:", 5) == 0) {
-		CURLcode code = curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, admin + 5);
-		admin = "http://localhost";
-		if (code != CURLE_OK)
-			return code;
-	}
-	size_t len = strlen(admin);
-	while (len > 0 && admin[len - 1] == '/')
-		len--;
-	int n = snprintf(url, sizeof(url), "%s%.*s/api/v1/coverage",
-			 strstr(admin, "://") != NULL ? "" : "http://", (int)len, admin);
-	return n > 0 && (size_t)n < sizeof(url) ? curl_easy_setopt(curl, CURLOPT_URL, url) :
-						  CURLE_URL_MALFORMAT;
-}
-
-static CURLcode set_options(CURL *curl, const char *admin, struct hpx_buffer *page)
-{
-	CURLcode code = set_address(curl, admin);
-
-	if (code == CURLE_OK)
-		code = curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	if (code == CURLE_OK)
-		code = curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-	if (code == CURLE_OK)
-		code = curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, ADMIN_TIMEOUT_MS);
-	if (code == CURLE_OK)
-		code = curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	if (code == CURLE_OK)
-		code = curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_piece);
-	if (code == CURLE_OK)
-		code = curl_easy_setopt(curl, CURLOPT_WRITEDATA, page);
-	return code;
-}
-
 static void read_admin(struct hpx_traffic_index *index, const char *admin)
 {
 	struct hpx_library *library = &hpx_traffic_coverage(index)->library;
-	CURL *curl = curl_easy_init();
 	struct hpx_buffer page;
 
 	hpx_buffer_init(&page, ADMIN_BYTES_MAX);
-	CURLcode code = curl != NULL ? set_options(curl, admin, &page) : CURLE_OUT_OF_MEMORY;
-	if (code == CURLE_OK)
-		code = curl_easy_perform(curl);
-	if (code != CURLE_OK)
-		hpx_library_error(library, hpx_span_of(admin), 0, curl_easy_strerror(code));
-	else if (hpx_traffic_read_gateway(index, hpx_buffer_span(&page)) != HPX_OK)
-		hpx_library_error(library, hpx_span_of(admin), 0, "is no admin listener of hapax serve");
+	const char *problem = hpx_cli_fetch(admin, "/api/v1/coverage", &page);
+	if (problem == NULL && hpx_traffic_read_gateway(index, hpx_buffer_span(&page)) != HPX_OK)
+		problem = "is no admin listener of hapax serve";
+	if (problem != NULL)
+		hpx_library_error(library, hpx_span_of(admin), 0, problem);
 	hpx_buffer_done(&page);
-	curl_easy_cleanup(curl);
 }
 
 static void read_traffic(struct hpx_coverage *coverage, const struct coverage_flags *flags)

@@ -14,6 +14,7 @@ static const struct hpx_command commands[] = {
 	{ "check", "Reads a configuration: prints its mistakes, and what it does.",
 	  hpx_cli_check },
 	{ "coverage", "Says which operations of an API carry no key.", hpx_cli_coverage },
+	{ "observed", "Says in words what a gateway that observes has seen.", hpx_cli_observed },
 	{ "demo", "Shows in a minute what hapax is for.", hpx_cli_demo },
 	{ "keys", "Lists operations, and settles those whose outcome is unknown.", hpx_cli_keys },
 	{ "jobs", "Lists deliveries to other services; retries or discards them.",

@@ -56,7 +56,7 @@ static void count_seen(struct hpx_request *request, bool keyed)
  * passed on. */
 static enum hpx_next observe(struct hpx_request *request, enum hpx_observed observed)
 {
-	hpx_counter_add(&request->shard->meter.observed[observed], 1);
+	hpx_meter_observe(&request->shard->meter, request->head.route, observed);
 	return HPX_NEXT_PASS;
 }
 
@@ -148,10 +148,10 @@ static enum hpx_next without_key(struct hpx_request *request)
 {
 	count_unkeyed(request);
 	count_seen(request, false);
-	if (request->head.route->policy.key == HPX_KEY_OPTIONAL)
-		return HPX_NEXT_PASS;
 	if (request->head.observed)
 		return observe(request, HPX_OBSERVED_key_missing);
+	if (request->head.route->policy.key == HPX_KEY_OPTIONAL)
+		return HPX_NEXT_PASS;
 	return hpx_respond_problem(request, HPX_PROBLEM_idempotency_key_missing, NULL);
 }
 
@@ -252,7 +252,7 @@ static void count_personal(struct hpx_request *request)
 	static const struct hpx_key_demand none_of_it = { .refuse = HPX_KEY_EMAIL | HPX_KEY_CARD };
 
 	if (hpx_key_judge(&request->identity.key, &none_of_it) != HPX_KEY_FAULT_NONE)
-		hpx_counter_add(&request->shard->meter.observed[HPX_OBSERVED_key_personal], 1);
+		hpx_meter_observe(&request->shard->meter, request->head.route, HPX_OBSERVED_key_personal);
 }
 
 /* The request has a key: from here on it is guarded. */

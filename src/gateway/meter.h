@@ -60,7 +60,7 @@ struct hpx_meter_seen {
 	struct hpx_counter unkeyed;
 };
 
-/* hapax_observed_total{would}: what would have happened to an observed request. */
+/* hapax_observed_total{route,would}: what would have happened to an observed request. */
 #define HPX_OBSERVED_LIST(X) \
 	X(created) \
 	X(replay) \
@@ -109,8 +109,8 @@ enum hpx_queued {
 
 struct hpx_meter {
 	struct hpx_counter reserved[HPX_DECISION_COUNT];
-	struct hpx_counter after_expiry; /* executed although the key's operation had happened */
-	struct hpx_counter observed[HPX_OBSERVED_COUNT];
+	struct hpx_counter after_expiry;                                   /* executed although the key's operation had happened */
+	struct hpx_counter observed[HPX_METER_ROUTES][HPX_OBSERVED_COUNT]; /* by the route's number, as unkeyed */
 	struct hpx_counter async[HPX_ASYNC_COUNT];
 	struct hpx_counter problems[HPX_PROBLEM_COUNT];
 	struct hpx_counter unkeyed[HPX_METER_ROUTES]; /* by the route's number; the last: the rest */
@@ -146,6 +146,14 @@ struct hpx_meter {
 static inline size_t hpx_meter_route(const struct hpx_route *route)
 {
 	return route->number < HPX_METER_ROUTES ? route->number : HPX_METER_ROUTES - 1;
+}
+
+/* Counts an observed request of a route by what would have happened to it. Only the loop of
+ * the meter calls this. */
+static inline void hpx_meter_observe(struct hpx_meter *meter, const struct hpx_route *route,
+				     enum hpx_observed observed)
+{
+	hpx_counter_add(&meter->observed[hpx_meter_route(route)][observed], 1);
 }
 
 /* Counts a request for a known operation, by its tenant; `mismatch`: it is another

@@ -57,12 +57,6 @@ static void print_reservations(const struct hpx_gateway *gateway, struct hpx_met
 					  SUM_AT(gateway, reserved, v));
 	hpx_metric_sample(page, "hapax_reserve_total", "outcome", HPX_SPAN("after_expiry"),
 			  SUM(gateway, after_expiry));
-	hpx_metric_head(page, "hapax_observed_total", "counter",
-			"Observed requests by what would have happened.");
-	for (int o = 0; o < HPX_OBSERVED_COUNT; o++)
-		hpx_metric_sample(page, "hapax_observed_total", "would",
-				  hpx_span_of(observed_names[o]),
-				  SUM_AT(gateway, observed, o));
 	hpx_metric_head(page, "hapax_problems_total", "counter", "Answers of hapax's own, by code.");
 	for (int c = 0; c < HPX_PROBLEM_COUNT; c++)
 		hpx_metric_sample(page, "hapax_problems_total", "code",
@@ -89,6 +83,22 @@ static void print_unkeyed(const struct hpx_gateway *gateway, struct hpx_metric_p
 	for (size_t i = 0; (route = route_at(gateway, i)) != NULL; i++)
 		hpx_metric_sample(page, "hapax_unkeyed_total", "route", route->pattern,
 				  SUM_AT(gateway, unkeyed, hpx_meter_route(route)));
+}
+
+static void print_observed(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
+{
+	const struct hpx_route *route;
+
+	hpx_metric_head(page, "hapax_observed_total", "counter",
+			"Observed requests by what would have happened.");
+	for (size_t i = 0; (route = route_at(gateway, i)) != NULL; i++)
+		for (size_t o = 0; o < HPX_OBSERVED_COUNT; o++) {
+			HPX_METRIC_PRINT(page, "hapax_observed_total{route=\"");
+			hpx_metric_label(page, route->pattern);
+			HPX_METRIC_PRINT(page, "\",would=\"%s\"} %llu\n", observed_names[o],
+					 (unsigned long long)SUM_AT(gateway, observed,
+								    hpx_meter_route(route) * HPX_OBSERVED_COUNT + o));
+		}
 }
 
 static void print_async(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
@@ -331,6 +341,7 @@ static void print_cache(const struct hpx_gateway *gateway, struct hpx_metric_pag
 void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *page)
 {
 	print_reservations(gateway, page);
+	print_observed(gateway, page);
 	print_unkeyed(gateway, page);
 	print_tenants(gateway, page);
 	print_limited(gateway, page);

@@ -90,6 +90,16 @@ static bool name_key(struct hpx_request *request, struct hpx_observed_key *key)
 				&key->id) == HPX_OK;
 }
 
+/* By route, and where the key was known, by tenant. */
+static void count_observed(struct hpx_request *request, enum hpx_observed observed)
+{
+	struct hpx_meter *meter = &request->shard->meter;
+
+	hpx_meter_observe(meter, request->head.route, observed);
+	if (observed != HPX_OBSERVED_created)
+		hpx_meter_duplicate(meter, request->identity.tenant, observed == HPX_OBSERVED_mismatch);
+}
+
 void hpx_observe_begin(struct hpx_request *request)
 {
 	struct hpx_observed_keys *all = request->shard->gateway->observed_keys;
@@ -108,7 +118,7 @@ void hpx_observe_begin(struct hpx_request *request)
 						.until_ms = now_ms + request->head.route->policy.retention_ms };
 	pthread_mutex_unlock(&all->lock);
 	if (under_way) {
-		hpx_counter_add(&request->shard->meter.observed[HPX_OBSERVED_in_progress], 1);
+		count_observed(request, HPX_OBSERVED_in_progress);
 		return;
 	}
 	key->first = !known;
@@ -151,7 +161,7 @@ void hpx_observe_end(struct hpx_request *request)
 	pthread_mutex_lock(&all->lock);
 	enum hpx_observed observed = judge(slot_of(all, &key->id), key, body);
 	pthread_mutex_unlock(&all->lock);
-	hpx_counter_add(&request->shard->meter.observed[observed], 1);
+	count_observed(request, observed);
 }
 
 /* FNV-1a, 64 bits, with the length behind the bytes. */

@@ -111,7 +111,7 @@ def test_every_label_value_is_explained(gateway):
     """What a closed set of labels can say is in the metric's row."""
     text = {row[0].strip("`"): row[3] for row in rows(read("reference/metrics.md"))}
     for sample in gateway.metrics():
-        match = re.fullmatch(r'(\w+)\{(outcome|would|state)="(\w+)"\}', sample)
+        match = re.fullmatch(r'(\w+)\{(?:route="[^"]*",)?(outcome|would|state)="(\w+)"\}', sample)
         if match:
             assert f"`{match.group(3)}`" in text[match.group(1)], sample
 
@@ -287,7 +287,7 @@ def documented_flags(command):
     return set(re.findall(r"`(--[a-z-]+)", section(read("reference/cli.md"), f"hapax {command}")))
 
 
-@pytest.mark.parametrize("command", ["serve", "check", "coverage", "demo", "history", "migrate", "reconcile", "repair", "work",
+@pytest.mark.parametrize("command", ["serve", "check", "coverage", "demo", "history", "migrate", "observed", "reconcile", "repair", "work",
                                      "call", "verify", "version"])
 def test_every_flag_is_documented(command):
     """--steps is hidden outside of a steps build and documented all the same."""

@@ -1,15 +1,19 @@
 """Shows that `observe` changes nothing for anybody and counts what would have
 happened: the way to start before an existing service."""
+import json
+import subprocess
+
 import pytest
 
 from harness import check
+from harness.gateway import binary
 from harness.secret import new_key
 
 CONFIG = {"observe": True}
 
 
 def outcomes(gateway):
-    return {n.split('"')[1]: v for n, v in gateway.metrics().items() if n.startswith("hapax_observed_total{")}
+    return gateway.observed()
 
 
 def moved(gateway, before):
@@ -76,6 +80,52 @@ def test_unkeyed_is_counted(shared):
     before = unkeyed()
     shared.gateway.post(key=None)
     assert unkeyed() == before + 1
+
+
+def report(gateway, *flags):
+    done = subprocess.run([binary(), "observed", "--admin", f"127.0.0.1:{gateway.admin_port}", *flags],
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_report(site):
+    """`hapax observed` says by route and tenant what would have happened, in words and as JSON."""
+    one = site({"observe": True, "routes": [{"match": "POST /payments"}, {"match": "POST /notes", "key": "optional"}]})
+    gateway, key = one.gateway, new_key()
+    assert "Nothing was observed yet" in report(gateway)
+    before = outcomes(gateway)
+    for body, counts in ((b"{}", {"created": 1}), (b"{}", {"created": 1, "replay": 1}),
+                         (b"[]", {"created": 1, "replay": 1, "mismatch": 1})):
+        gateway.post("/payments", key=key, body=body, auth="Bearer s3cr3t")
+        becomes(gateway, before, counts)
+    gateway.post("/payments", key=None)
+    gateway.post("/notes", key=None)
+    gateway.post("/other", key='"')
+    becomes(gateway, before, {"created": 1, "replay": 1, "mismatch": 1, "key_missing": 2, "key_invalid": 1})
+    said = json.loads(report(gateway, "--json"))
+    assert (said["requests"], said["prevented"]) == (6, 1), said
+    routes = {row["route"]: {name: count for name, count in row.items() if name != "route" and count}
+              for row in said["routes"]}
+    assert routes == {"POST /payments": {"created": 1, "replay": 1, "mismatch": 1, "key_missing": 1},
+                      "POST /notes": {"key_missing": 1}, "defaults": {"key_invalid": 1}}
+    assert [(row["duplicates"], row["mismatches"]) for row in said["tenants"]] == [(2, 1)]
+    assert {"method": "POST", "path": "/payments", "keyed": 3, "unkeyed": 1} in said["operations"]
+    words = report(gateway)
+    for line in ("hapax would have prevented at least 1 second execution.", "POST /payments: 4 requests",
+                 "  1 was a retry that the service executed again", "  1 had the key of another request",
+                 "(1 with another body)", "  1 of 4  POST /payments"):
+        assert line in words, words
+    assert "s3cr3t" not in words and key not in words
+    assert max(map(len, words.splitlines())) <= 80, words
+
+
+def test_the_report_of_nobody(gateway, tmp_path):
+    """No gateway there, or not an admin listener: exit code 1, and what to do."""
+    for address in (f"unix:{tmp_path}/absent", f"127.0.0.1:{gateway.port}"):
+        done = subprocess.run([binary(), "observed", "--admin", address], capture_output=True, text=True,
+                              timeout=30, check=False)
+        assert done.returncode == 1 and "--admin" in done.stderr, (done.stdout, done.stderr)
 
 
 def test_nothing_is_buffered(shared):

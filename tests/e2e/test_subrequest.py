@@ -236,5 +236,4 @@ def test_observed(site, directory):
     assert one.gateway.post(auth=ALICE).status == 200
     assert one.gateway.post(auth=BOB).status == 200
     for would in ("created", "unauthenticated"):
-        name = f'hapax_observed_total{{would="{would}"}}'
-        check.until(lambda: one.gateway.metrics()[name] == 1, would)
+        check.until(lambda: one.gateway.observed()[would] == 1, would)

@@ -283,6 +283,15 @@ class Gateway:
             wire.send(request_bytes("GET", path, host=f"127.0.0.1:{self.admin_port}"))
             return wire.answer()
 
+    def observed(self):
+        """{would: count} of hapax_observed_total, over all routes."""
+        counts = {}
+        for name, value in self.metrics().items():
+            if name.startswith("hapax_observed_total{"):
+                would = re.search(r'would="(\w+)"', name).group(1)
+                counts[would] = counts.get(would, 0) + value
+        return counts
+
     def metrics(self):
         """{'name{label="x"}': value} of every sample."""
         answer = self.admin("/metrics")
