@@ -410,7 +410,8 @@ static int list_jobs(struct hpx_operator_command *command)
 static const char *why_not(const struct hpx_job_entry *job)
 {
 	if (!job->readable)
-		return "its row cannot be read";
+		return "its row cannot be read. If the target has been asked, `hapax jobs discard "
+		       "NUMBER --force` removes the row";
 	switch (job->delivery.state) {
 	case HPX_JOB_QUEUED:
 		return "it is queued already and will be sent when it is due";
@@ -494,6 +495,27 @@ static const char *consequence(enum hpx_job_move move, const char *operation,
 	       "settle it with `hapax keys resolve`";
 }
 
+/* The row did not say for certain whose job it was, so there is no history to write to. */
+static int print_removed(const struct hpx_operator_command *command,
+			 const struct hpx_job_entry *job, const struct hpx_store_op *op)
+{
+	if (command->json != NULL) {
+		struct hpx_buffer out;
+		struct hpx_json_writer json;
+
+		hpx_cli_json_init(&json, &out);
+		hpx_json_begin_object(&json, NULL);
+		hpx_json_put_number(&json, "number", (uint64_t)job->delivery.number);
+		hpx_json_put_text(&json, "state", "removed");
+		return hpx_operator_json_sign(command, &json, op);
+	}
+	printf("job %lld: removed; its row could not be read, so no operation was changed and no\n"
+	       "history written. An operation that still waits for its answer is unknown when its\n"
+	       "retention ends, or settle it now with `hapax keys resolve`\n",
+	       (long long)job->delivery.number);
+	return HPX_EXIT_OK;
+}
+
 static int settle(struct hpx_operator_command *command, struct hpx_job_entry *job,
 		  enum hpx_job_move move, enum hpx_job_state state)
 {
@@ -508,9 +530,12 @@ static int settle(struct hpx_operator_command *command, struct hpx_job_entry *jo
 
 	if (code != HPX_EXIT_OK)
 		return code;
+	bool removed = op.job.after == NULL;
 	hpx_job_entry_free(op.job.after);
 	if (op.status != HPX_OK)
 		return explain(command, job, op.status);
+	if (removed)
+		return print_removed(command, job, &op);
 	const char *operation = operation_after(command, job, &entry);
 	if (command->json != NULL)
 		return print_settled_json(command, job, &op, hpx_job_state_name(state), operation);
@@ -580,8 +605,9 @@ static const struct hpx_operator_verb verbs[] = {
 	  .about =
 		  "Gives a job up: it is not sent again, and the next job of its operation can be\n"
 		  "sent. An operation that waited for the job's answer is completed with 408; if\n"
-		  "the job may have happened, the operation is unknown.",
-	  .flags = { "reason", "json" },
+		  "the job may have happened, the operation is unknown. A job whose row cannot be\n"
+		  "read needs --force: the row is removed, and nothing else is changed.",
+	  .flags = { "reason", "force", "json" },
 	  .operands_max = 1,
 	  .writes = true,
 	  .run = discard },

@@ -135,7 +135,12 @@ static void print_advice(const struct hpx_operator_command *command, const struc
 	long long number = shown->job->delivery.number;
 	const char *where = hpx_operator_where(command);
 
-	if (hpx_jobs_state(shown->job) == HPX_JOB_DEAD)
+	if (!shown->job->readable)
+		printf("\nIts row cannot be read, so it is never sent; what stands above may be wrong. Ask the\n"
+		       "target, do by hand what is owed, then remove the row:\n"
+		       "  hapax jobs discard %lld --force --reason TEXT%s\n",
+		       number, where);
+	else if (hpx_jobs_state(shown->job) == HPX_JOB_DEAD)
 		printf("\nIt came to nothing: nothing of it happened, or the target refused it. When the\n"
 		       "cause is mended:\n"
 		       "  hapax jobs retry %lld --reason TEXT%s\n"

@@ -13,7 +13,7 @@
 	X(store_url, "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".") \
 	X(config_path, "config", "FILE", "Uses the store that this configuration names.") \
 	X(state, "state", "STATE", "Lists only those in this state.") \
-	X(needs_person, "needs-person", NULL, "Lists only what nobody but a person settles: dead jobs, and unknown ones that nobody is asked about any more.") \
+	X(needs_person, "needs-person", NULL, "Lists only what nobody but a person settles: dead jobs, unknown ones that nobody is asked about any more, and jobs whose row cannot be read (`discard --force` removes those).") \
 	X(target, "target", "NAME", "Lists only the jobs for this target.") \
 	X(operation, "operation", "REFERENCE", "Lists only the jobs of this operation; the first 6 or more digits are enough.") \
 	X(key, "key", "KEY", "Finds operations by the client's key, of all tenants.") \

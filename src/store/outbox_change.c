@@ -170,6 +170,11 @@ static bool is_misuse(const struct hpx_job_update *update)
 	       (update->answer != NULL && update->answer->status == 0);
 }
 
+static bool is_given_up(const struct hpx_job_update *update)
+{
+	return update->move == HPX_JOB_MOVE_DISCARD && update->force;
+}
+
 void hpx_outbox_update(const struct hpx_outbox_found *found, struct hpx_store_op *op,
 		       const struct hpx_moment *now, struct hpx_outbox_change *ret_change)
 {
@@ -192,8 +197,12 @@ void hpx_outbox_update(const struct hpx_outbox_found *found, struct hpx_store_op
 		op->status = HPX_MISUSE;
 	else if (!found->job_exists)
 		op->status = HPX_NOT_FOUND;
-	else if (!found->job_readable)
+	else if (!found->job_readable && !is_given_up(update))
 		op->status = HPX_CORRUPT;
+	else if (!found->job_readable)
+		*ret_change = (struct hpx_outbox_change){ .delivery = found->delivery,
+							  .evidence = HPX_RULING_UNCLEAR,
+							  .remove_job = true };
 	else
 		op->status = move_job(found, update->move, &args, update->answer, ret_change);
 }

@@ -24,6 +24,9 @@ struct hpx_outbox_found {
 
 struct hpx_outbox_change {
 	bool write_job;
+	/* A person gives up a job whose row cannot be read: the row goes, and nothing else is
+	 * written, because the row does not say for certain whose job it is. */
+	bool remove_job;
 	struct hpx_delivery delivery;
 	bool write_operation;
 	struct hpx_change operation; /* UPDATE only; with the answer to store */

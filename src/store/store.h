@@ -94,7 +94,7 @@ struct hpx_job_update {
 	/* DELIVER, APPLY of a job that answers: the operation's answer. NULL
 	 * with APPLY: it happened, and nobody knows what was said. */
 	const struct hpx_answer *answer;
-	bool force;
+	bool force;  /* RETRY: also an unknown one; DISCARD: also one that cannot be read */
 	bool unsent; /* POSTPONE: given back untried; it costs no attempt */
 };
 
@@ -398,7 +398,9 @@ struct hpx_store_op {
 		} claim;
 		struct {
 			const struct hpx_job_update *update;
-			struct hpx_job_entry *after; /* out: the job, without headers and body */
+			/* Out: the job, without headers and body; NULL where its row could not be
+			 * read, and was removed. */
+			struct hpx_job_entry *after;
 		} job;
 		struct hpx_op_due claim_unknown, escalate;
 		struct {

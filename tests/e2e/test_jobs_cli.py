@@ -1,14 +1,17 @@
 """Shows that a person can look at what is owed to others and say what is to become
 of it with `hapax jobs`, beside a running gateway, and what becomes of the operation
 and of its retries then."""
+import contextlib
 import getpass
 import json
 import shlex
+import sqlite3
 import subprocess
 
 import pytest
 
 from conftest import Site, require_program
+from harness import postgres
 from harness.caller import wait_for
 from harness.external_service import ExternalService
 from harness.gateway import binary
@@ -333,6 +336,45 @@ def test_discard_of_an_unknown(bench, operator):
     assert bench.retry(key).status == 409
     operator.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
     assert bench.retry(key).json()["code"] == "response_not_kept"
+
+
+def harm(bench, number):
+    """Damages the job's row behind the store's back; it is no job any more."""
+    url = bench.gateway.config["store"]
+    if url.startswith("postgres:"):
+        postgres.shared().sql(f"UPDATE hapax.job SET due = -5 WHERE id = {number}",
+                              url.split("?")[0].rsplit("/", 1)[1])
+        return
+    with contextlib.closing(sqlite3.connect(bench.gateway.folder / "hapax.db")) as store, store:
+        assert store.execute("UPDATE hapax_job SET due = -5 WHERE seq = ?", (number,)).rowcount == 1
+
+
+def test_discard_of_a_job_that_cannot_be_read(bench, operator):
+    """Only by force, which the command and the job's page say; the row goes, the operation
+    that it names is left alone, and a person settles it as any other."""
+    key = new_key()
+    reference, number = bench.lost(key=key)
+    harm(bench, number)
+    shown = operator.on("jobs", "show", number)
+    assert "its row cannot be read" in shown
+    assert f"hapax jobs discard {number} --force --reason TEXT --store" in shown, shown
+    assert number in [job["number"] for job in operator.jobs("--needs-person", "--limit", 1000)]
+    for verb in (("retry", number, "--force"), ("discard", number)):
+        text = operator.on("jobs", *verb, *WHY, code=FAILED)
+        assert "cannot be read" in text and "discard" in text and "--force" in text, text
+    done = operator.json("jobs", "discard", number, "--force", *WHY)
+    assert (done["number"], done["state"], done["reason"]) == (number, "removed", "ticket 812")
+    assert "operation" not in done
+    assert "there is no job" in operator.on("jobs", "show", number, code=FAILED)
+    assert number not in [job["number"] for job in operator.jobs("--needs-person", "--limit", 1000)]
+    assert operator.key(reference)["state"] == "unknown"
+    assert "job_discarded" not in [e["what"] for e in operator.key(reference)["history"]]
+    operator.on("keys", "resolve", reference, "--applied", "--status", 201, *WHY)
+    assert bench.retry(key).json()["code"] == "response_not_kept"
+    _, another = bench.lost()
+    harm(bench, another)
+    text = operator.on("jobs", "discard", another, "--force", *WHY)
+    assert text.startswith(f"job {another}: removed; its row could not be read"), text
 
 
 def test_a_person_settles_the_operation_of_a_job(bench, operator):

@@ -6,7 +6,8 @@ import shutil
 import sqlite3
 
 FILE_HEADER = 100
-# The beginning of the name of a table or index: only its pages are damaged.
+# The beginning of the name of a table or index, with a blank behind it the whole name: only
+# its pages are damaged.
 ONLY = os.environ.get("HAPAX_FLIP_ONLY", "")
 
 
@@ -46,7 +47,7 @@ class StoreFile:
 
     def choose(self, chance):
         """A page; each kind is as likely as another, however few pages it has."""
-        groups = {kind: pages for kind, pages in self.kinds().items() if kind[0].startswith(ONLY)}
+        groups = {kind: pages for kind, pages in self.kinds().items() if f"{kind[0]} ".startswith(ONLY)}
         assert groups, f"no page of {ONLY}: {sorted(self.kinds())}"
         return chance.choice(groups[chance.choice(sorted(groups))])
 

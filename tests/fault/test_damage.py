@@ -1,15 +1,20 @@
 """Shows that a damaged SQLite file costs availability and nothing else: whatever bit
 of a stopped file is flipped, whatever page is zeroed, wherever it is cut off, the
 server starts or says clearly why it does not, and every retry gets the right answer,
-`unknown`, or a refusal; nothing is executed again. HAPAX_FLIPS asks for more damages
+`unknown`, or a refusal; nothing is executed again. A job that can be read is the one that
+was owed; one that cannot is removed by a person, and by nobody else. HAPAX_FLIPS asks for more damages
 than usual, HAPAX_SEED for the same run again, HAPAX_FLIP_ONLY=hapax_aside for damages
 to a table or index of that name."""
+import json
 import os
 
 import pytest
 
 from generations import SMALL
 from harness.gateway import READY_SECONDS, merge
+from harness.library import Library
+from harness.operator_command import FAILED, Operator
+from harness.secret import new_key
 from judge import POLICY, Operation, Task, join, send
 from store_file import StoreFile
 from test_shared_file import LibraryProcess, names_of
@@ -20,6 +25,7 @@ PARTS = 4
 BEHAVIOURS = ("", "", "", "status=201", "status=429", "reset=after", "big=100000", "big=9000", "status=404; effect=yes")
 OPERATIONS = 60
 LIBRARY_OPERATIONS = 12
+ORDERS = 10  # each owes two jobs
 QUIET = merge(POLICY, {"defaults": {"lease": "20s"}, "work": {"inside": False}})
 # What is executed now, and its answer cannot be stored: to whoever sent it, and to a retry.
 LOST = ("upstream_outcome_unknown", "idempotency_key_in_progress")
@@ -56,6 +62,10 @@ def fill(one):
     assert application.close() == 0
     assert {t["verdict"] for t in application.told.values()} == {"executed"}, application.told
     stored += by_library
+    shop = Library(one.gateway.config["store"])
+    for _ in range(ORDERS):
+        shop.owe(new_key(), [("charge", "bank", "/charges"), ("mail", "mailer", "/mails")])
+    shop.close()
     for s in stored:
         if not s.may_run():
             s.answer = send(one.gateway, s.operation)
@@ -63,6 +73,48 @@ def fill(one):
     one.gateway.restart(env=SMALL)  # its keeper has looked at all of it once more
     one.gateway.stop()
     return stored
+
+
+class Person(Operator):
+    """Works on a damaged file, where every command may be refused."""
+
+    def try_on(self, *arguments):
+        """What was printed, or None where it was refused, with a reason."""
+        try:
+            return self.on(*arguments)
+        except AssertionError:
+            assert "exit" not in self.err and self.err.startswith("hapax jobs"), self.err
+            return None
+
+
+def jobs_of(text):
+    """{number: job} of `jobs ls --json`; what moves by itself is left out."""
+    return {job["number"]: {name: job[name] for name in ("readable", "operation", "name", "target", "path", "key", "state")}
+            for job in json.loads(text)["jobs"]}
+
+
+def judge_jobs(one, owed, told):
+    """What can be read is what was owed. What cannot be read is removed, by force."""
+    person = Person(one.gateway)
+    text = person.try_on("jobs", "ls", "--limit", 1000, "--json")
+    if text is None:
+        told["jobs refused"] = told.get("jobs refused", 0) + 1
+        return
+    for number, job in jobs_of(text).items():
+        if job["readable"]:
+            assert owed.get(number) == job, f"job {number} is {job}, not {owed.get(number)}"
+            continue
+        verb = ("jobs", "discard", number, "--reason", "damaged")
+        done = person.try_on(*verb)
+        if done:  # only its body is damaged: the rest of the row is right, and says so
+            assert "discarded" in done, done
+            end = "job discarded"
+        elif person.try_on(*verb, "--force"):
+            assert "there is no job" in person.on("jobs", "show", number, code=FAILED), number
+            end = "job removed"
+        else:
+            end = "job stays"
+        told[end] = told.get(end, 0) + 1
 
 
 def start_damaged(gateway):
@@ -111,7 +163,7 @@ def judge_damaged(one, stored, told):
         assert count <= most, f"executed {count} times again, not {most}: {s.operation}"
 
 
-def harm(one, file, stored, damage, chance, told):
+def harm(one, stored, owed, damage, chance, told):
     """One damage, and what becomes of it; its name stands in front of a failure."""
     os.truncate(one.provider.ledger_path, 0)
     what = damage(one.gateway.folder / "hapax.db", chance)
@@ -119,6 +171,7 @@ def harm(one, file, stored, damage, chance, told):
         serves = start_damaged(one.gateway)
         if serves:
             judge_damaged(one, stored, told)
+            judge_jobs(one, owed, told)
         told["served" if serves else "refused"] = told.get("served" if serves else "refused", 0) + 1
     except AssertionError as failure:
         return f"{what}: {failure}"
@@ -130,12 +183,14 @@ def harm(one, file, stored, damage, chance, told):
 def judge_all(one, damages, chance, count):
     """As many damages as asked, each on a fresh copy; every failure is told."""
     stored = fill(one)
+    owed = jobs_of(Operator(one.gateway).on("jobs", "ls", "--limit", 1000, "--json"))
+    assert len(owed) == 2 * ORDERS and all(job["readable"] for job in owed.values()), owed
     os.rename(one.gateway.folder / "hapax.db", one.gateway.folder / "sound.db")
     file = StoreFile(one.gateway.folder / "sound.db")
     told, failures = {}, []
     for n in range(count):
         damage = getattr(file, damages[n % len(damages)])
-        failures.append(harm(one, file, stored, damage, chance, told))
+        failures.append(harm(one, stored, owed, damage, chance, told))
     failures = [f for f in failures if f]
     print(f"{count} damages to {len(file.pages)} pages of {len(file.kinds())} kinds: {told}")
     assert not failures, f"{len(failures)} of {count} damages:\n" + "\n".join(failures[:10])
@@ -153,3 +208,10 @@ def test_flipped_bit(ground, chance, part):
 def test_zeroed_and_truncated(ground, chance):
     """A page of zeros, as a disk gives that lost it; a file that ends too early."""
     judge_all(ground(QUIET), ["zero", "truncate"], chance, FLIPS // PARTS)
+
+
+def test_flipped_bit_of_a_job(ground, chance, monkeypatch):
+    """One bit of the jobs' table: some cannot be read, and are removed."""
+    monkeypatch.setattr("store_file.ONLY", "hapax_job ")
+    told = judge_all(ground(QUIET), ["flip"], chance, FLIPS // PARTS)
+    assert told.get("job removed", 0) > 0, told

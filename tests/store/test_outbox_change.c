@@ -166,6 +166,24 @@ static void a_turn_that_cannot_be_says_why(void **state)
 	f.job_readable = false;
 	hpx_outbox_update(&f, &op, &now, &change);
 	assert_status(op.status, HPX_CORRUPT);
+	turn.move = HPX_JOB_MOVE_RETRY;
+	turn.force = true;
+	hpx_outbox_update(&f, &op, &now, &change);
+	assert_status(op.status, HPX_CORRUPT);
+	turn.force = false;
+	turn.move = HPX_JOB_MOVE_DISCARD;
+	hpx_outbox_update(&f, &op, &now, &change);
+	assert_status(op.status, HPX_CORRUPT);
+	assert_false(change.remove_job);
+	/* By force, its row goes, and nothing is said of the operation that it names. */
+	turn.force = true;
+	op.status = HPX_OK;
+	hpx_outbox_update(&f, &op, &now, &change);
+	assert_status(op.status, HPX_OK);
+	assert_true(change.remove_job);
+	check("removed", &change, "-", "-");
+	assert_null(change.event);
+	assert_false(change.write_reconcile || change.remove_reconcile);
 	f.job_exists = false;
 	hpx_outbox_update(&f, &op, &now, &change);
 	assert_status(op.status, HPX_NOT_FOUND);

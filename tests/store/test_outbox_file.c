@@ -87,6 +87,12 @@ static void what_cannot_be_read_is_never_sent(void **state)
 		reap(f);
 		if (strcmp(job_state(f, 1), "unreadable") != 0)
 			fail_msg("%s: the job is %s", broken[i], job_state(f, 1));
+		/* A person removes it, by force only. */
+		assert_status(person_moves(f, 1, HPX_JOB_MOVE_DISCARD, false), HPX_CORRUPT);
+		assert_status(person_moves(f, 1, HPX_JOB_MOVE_DISCARD, true), HPX_OK);
+		if (strcmp(job_state(f, 1), "none") != 0)
+			fail_msg("%s: the job is %s after its removal", broken[i], job_state(f, 1));
+		assert_status(person_moves(f, 1, HPX_JOB_MOVE_DISCARD, true), HPX_NOT_FOUND);
 	}
 }
 
@@ -261,6 +267,85 @@ static void a_flipped_bit_of_a_finished_job_is_noticed(void **state)
 	}
 }
 
+/* The first value of a query, as text. */
+static void assert_sql(const char *path, const char *sql, const char *want)
+{
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt = NULL;
+	const char *got;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	got = (const char *)sqlite3_column_text(stmt, 0);
+	if (strcmp(got, want) != 0)
+		fail_msg("%s: %s, not %s", sql, got, want);
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+}
+
+/* Changes the row and none of its indexes, as a flipped bit of the file does. */
+#define BEHIND_THE_INDEXES \
+	"PRAGMA writable_schema = ON; CREATE TEMP TABLE saved AS SELECT * FROM sqlite_schema " \
+	"WHERE type = 'index' AND tbl_name = 'hapax_job' AND sql IS NOT NULL; " \
+	"DELETE FROM sqlite_schema WHERE name IN (SELECT name FROM saved); " \
+	"PRAGMA writable_schema = RESET; UPDATE hapax_job SET %s WHERE seq = 1; " \
+	"PRAGMA writable_schema = ON; INSERT INTO sqlite_schema SELECT * FROM saved; " \
+	"PRAGMA writable_schema = RESET"
+
+/* The row is one thing, its index entries another: nothing of either is left, other jobs go
+ * on, and neither the operation that it was of nor the one that it names now is touched. */
+static void a_damaged_job_is_removed_with_its_index_entries(void **state)
+{
+	static const char *const damages[] = { "target = 'nailer'", "state = 3", "due = due + 2",
+					       "provider_id = 'x'", "answers = 0" };
+	struct fixture *f = *state;
+	char sql[1024];
+
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		fixture_afresh(f);
+		accept_later(f, 1, A);
+		accept_later(f, 2, A);
+		raw_sql(f->path, "INSERT INTO hapax_reconcile SELECT operation, mark, seq, 'x', 0, 0, 0, 0, 0, 0, 1 "
+				 "FROM hapax_job WHERE seq = 1");
+		snprintf(sql, sizeof(sql), BEHIND_THE_INDEXES, damages[i]);
+		raw_sql(f->path, sql);
+		assert_string_equal(job_state(f, 1), "unreadable");
+		assert_status(person_moves(f, 1, HPX_JOB_MOVE_DISCARD, true), HPX_OK);
+		assert_string_equal(job_state(f, 1), "none");
+		assert_unknown_listed(f, damages[i], 0);
+		assert_sql(f->path, "PRAGMA integrity_check", "ok");
+		assert_sql(f->path, "SELECT (SELECT count(*) FROM hapax_job_unreadable) + "
+				    "(SELECT count(*) FROM hapax_reconcile)",
+			   "0");
+		assert_string_equal(state_of(f, 1), "pending");
+		advance(f, 10);
+		assert_string_equal(claim_names(f, 5), "answer");
+		assert_string_equal(job_state(f, 2), "sending");
+		/* Whose answer it was is not known to anybody: that operation is for a person
+		 * when its time is over. */
+		advance(f, 4 * (int64_t)RETENTION_MS);
+		reap(f);
+		assert_string_equal(state_of(f, 1), "unknown");
+	}
+}
+
+/* Of a job whose body alone is damaged the rest is true: it is discarded as any other, and
+ * is on no list then. */
+static void a_job_with_a_damaged_body_is_discarded(void **state)
+{
+	struct fixture *f = *state;
+
+	accept_later(f, 1, A);
+	flip_column(f, "body");
+	advance(f, 10);
+	assert_string_equal(claim_names(f, 5), "");
+	assert_unknown_listed(f, "body", 1);
+	assert_status(person_moves(f, 1, HPX_JOB_MOVE_DISCARD, false), HPX_OK);
+	assert_unknown_listed(f, "body", 0);
+	assert_string_equal(state_of(f, 1), "completed");
+}
+
 static void an_earlier_job_that_cannot_be_read_keeps_the_order(void **state)
 {
 	struct fixture *f = *state;
@@ -378,6 +463,8 @@ int main(void)
 		ON_SQLITE(what_cannot_be_read_is_never_sent),
 		ON_SQLITE(a_flipped_bit_of_a_queued_job_is_noticed),
 		ON_SQLITE(a_flipped_bit_of_a_finished_job_is_noticed),
+		ON_SQLITE(a_damaged_job_is_removed_with_its_index_entries),
+		ON_SQLITE(a_job_with_a_damaged_body_is_discarded),
 		ON_SQLITE(an_earlier_job_that_cannot_be_read_keeps_the_order),
 		ON_SQLITE(a_claim_costs_the_same_however_many_wait),
 		ON_SQLITE(a_claim_walks_the_index_of_what_is_due),

@@ -115,6 +115,48 @@ static void a_person_ends_the_job_with_its_operation(void **state)
 	assert_string_equal(job_state(f, 1), "discarded");
 }
 
+static enum hpx_status force(struct fixture *f, int64_t number, enum hpx_job_move move)
+{
+	struct hpx_job_update update = { .number = number, .move = move, .force = true };
+	struct hpx_store_op op = op_of(HPX_VERB_JOB, 0, 0);
+
+	op.job.update = &update;
+	run_op(f, &op);
+	assert_null(op.job.after);
+	return op.status;
+}
+
+/* A row that breaks no CHECK and is no job: a person removes it, by force only, and nothing
+ * that it names is touched. */
+static void a_job_that_cannot_be_read_is_removed_by_force(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *conn = cluster_connect();
+	PGresult *left;
+	int64_t number;
+
+	accept_job(f, 1, A, &mail);
+	accept_job(f, 2, A, &mail);
+	number = delivery_of(f, 1).number;
+	cluster_sql("INSERT INTO hapax.reconcile (id, rest, job, mark, sent, tries, in_a_row, first_said, ask_at, "
+		    "evidence, person, upstream, lane) SELECT operation, rest, id, mark, 0, 0, 0, 0, 0, 0, true, '', 'x' "
+		    "FROM hapax.job ORDER BY id LIMIT 1");
+	cluster_sql("UPDATE hapax.job SET due = -5 WHERE id = (SELECT min(id) FROM hapax.job)");
+	assert_status(turn(f, number, HPX_JOB_MOVE_RETRY, 0), HPX_CORRUPT);
+	assert_status(turn(f, number, HPX_JOB_MOVE_DISCARD, 0), HPX_CORRUPT);
+	assert_status(force(f, number, HPX_JOB_MOVE_RETRY), HPX_CORRUPT);
+	assert_status(force(f, number, HPX_JOB_MOVE_DISCARD), HPX_OK);
+	assert_status(force(f, number, HPX_JOB_MOVE_DISCARD), HPX_NOT_FOUND);
+	left = cluster_ask(conn, "SELECT (SELECT count(*) FROM hapax.job), (SELECT count(*) FROM hapax.reconcile)");
+	assert_string_equal(PQgetvalue(left, 0, 0), "1");
+	assert_string_equal(PQgetvalue(left, 0, 1), "0");
+	assert_string_equal(state_of(f, 1), "pending");
+	assert_string_equal(events_of(f, 1), "");
+	assert_int_equal(claim_some(f, 5, CLAIM), 1);
+	PQclear(left);
+	PQfinish(conn);
+}
+
 /* ---- many workers ---- */
 
 #define WORKERS 4
@@ -666,6 +708,7 @@ int main(void)
 		ON_POSTGRES(an_operation_accepted_twice_has_one_job),
 		ON_POSTGRES(what_was_not_executed_is_queued_anew),
 		ON_POSTGRES(a_person_ends_the_job_with_its_operation),
+		ON_POSTGRES(a_job_that_cannot_be_read_is_removed_by_force),
 		ON_POSTGRES(workers_share_the_jobs),
 		ON_POSTGRES(room_is_kept_and_the_order_too),
 		ON_POSTGRES(a_held_operation_delays_only_what_needs_it),

@@ -267,13 +267,13 @@ static void decide_update(struct hpx_pg_outbox *outbox, struct hpx_pg_item *item
 	}
 	HPX_ASSERT(op->verb == HPX_VERB_JOB && item->number == op->job.update->number);
 	hpx_outbox_update(&item->found, op, &outbox->look.now, &item->change);
-	if (op->status == HPX_OK && item->change.write_job)
+	if (op->status == HPX_OK && (item->change.write_job || item->change.remove_job))
 		hpx_pg_outbox_take(outbox, item, op);
 }
 
 static void tell_update(struct hpx_pg_item *item, struct hpx_store_op *op)
 {
-	if (op->status != HPX_OK)
+	if (op->status != HPX_OK || item->change.remove_job)
 		return;
 	tell_record(item, op);
 	op->job.after = item->entry;

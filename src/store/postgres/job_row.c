@@ -306,6 +306,18 @@ static void send_deliveries(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch 
 	hpx_pg_send_columns(pipe, HPX_PG_UPDATE_JOBS, &columns, NULL);
 }
 
+static void send_removed(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batch)
+{
+	static const enum hpx_pg_type number_type = HPX_PG_INT8;
+	struct hpx_pg_columns columns;
+
+	hpx_pg_columns_init(&columns, &number_type, 1);
+	for (size_t i = 0; i < batch->item_count; i++)
+		if (batch->item[i].changed && batch->item[i].change.remove_job)
+			hpx_pg_put_int(&columns, batch->item[i].number);
+	hpx_pg_send_columns(pipe, HPX_PG_REMOVE_JOBS, &columns, NULL);
+}
+
 /* ---- questions ---- */
 
 static const enum hpx_pg_type question_types[] = {
@@ -365,5 +377,6 @@ void hpx_pg_send_items(struct hpx_pg_pipe *pipe, const struct hpx_pg_batch *batc
 {
 	send_accepted(pipe, batch);
 	send_deliveries(pipe, batch);
+	send_removed(pipe, batch);
 	send_questions(pipe, batch);
 }

@@ -429,6 +429,9 @@
 	  "$11::int8[], $12::int8[], $13::int8[], $14::text[]) AS n (id, state, unsure, attempt, " \
 	  "budget, status, token, owner, changed, due, lease_until, first_sent, resend_until, " \
 	  "provider_id) WHERE j.id = n.id") \
+	X(REMOVE_JOBS, WRITER, \
+	  "WITH gone AS (DELETE FROM hapax.job WHERE id = ANY($1::int8[]) RETURNING id) " \
+	  "DELETE FROM hapax.reconcile q USING gone g WHERE q.job = g.id") \
 	X(PUT_QUESTIONS, WRITER, \
 	  "INSERT INTO hapax.reconcile (id, rest, job, mark, sent, tries, in_a_row, first_said, " \
 	  "ask_at, evidence, person, upstream, lane) SELECT n.*, '', '?' " \

@@ -153,9 +153,10 @@ enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_sto
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {
 		hpx_outbox_update(&rows.found, op, &now, &change);
-		if (op->status == HPX_OK) {
+		if (op->status == HPX_OK)
 			status = hpx_sqlite_outbox_rows_write(s, &rows, &change,
 							      now.wall_ms, op);
+		if (op->status == HPX_OK && !change.remove_job) {
 			rows.entry->delivery = change.delivery;
 			op->job.after = rows.entry;
 			rows.entry = NULL;

@@ -497,6 +497,27 @@ static enum hpx_status put_event(struct hpx_sqlite_db *db, const struct hpx_sqli
 	return hpx_sqlite_event_put(db, &event, op);
 }
 
+static enum hpx_status of_number(struct hpx_sqlite_db *db, enum hpx_sql sql, int64_t number)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, sql);
+
+	hpx_sqlite_bind_int(&stmt, number);
+	return hpx_sqlite_finish(&stmt);
+}
+
+/* Where the damage is in a column of an index, SQLite would find the row's entry missing and
+ * refuse; or would leave an entry that points at no row. The indexes are made anew first. */
+static enum hpx_status remove_damaged(struct hpx_sqlite_db *db, int64_t number)
+{
+	enum hpx_status status = hpx_sqlite_do(db, HPX_SQL_REINDEX_JOBS);
+
+	if (status == HPX_OK)
+		status = of_number(db, HPX_SQL_REMOVE_JOB_QUESTIONS, number);
+	if (status == HPX_OK)
+		status = of_number(db, HPX_SQL_REMOVE_UNREADABLE, number);
+	return status == HPX_OK ? of_number(db, HPX_SQL_REMOVE_JOB, number) : status;
+}
+
 enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_store *s,
 					     const struct hpx_sqlite_outbox_rows *rows,
 					     const struct hpx_outbox_change *change, int64_t at_ms,
@@ -506,8 +527,14 @@ enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_store *s,
 
 	HPX_ASSERT(!change->write_job || rows->found.job_exists);
 	HPX_ASSERT(!change->write_operation || rows->found.operation.exists);
+	if (change->remove_job)
+		return remove_damaged(&s->writer, rows->found.delivery.number);
 	if (change->write_job)
 		status = update(&s->writer, &change->delivery, rows->entry);
+	/* By a person. Only its body could not be read, which nobody needs any more. */
+	if (status == HPX_OK && change->write_job && op->verb == HPX_VERB_JOB &&
+	    change->delivery.state == HPX_JOB_DISCARDED)
+		status = of_number(&s->writer, HPX_SQL_REMOVE_UNREADABLE, change->delivery.number);
 	if (status == HPX_OK && change->remove_reconcile)
 		status = of_rows(&s->writer, HPX_SQL_REMOVE_RECONCILE, rows, change->of_job);
 	if (status == HPX_OK && change->write_reconcile)

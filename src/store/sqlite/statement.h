@@ -264,6 +264,9 @@ enum hpx_generation_sql {
 	X(PUT_UNREADABLE, "INSERT INTO hapax_job_unreadable (seq) VALUES (?) ON CONFLICT DO NOTHING") \
 	X(REMOVE_UNREADABLE, "DELETE FROM hapax_job_unreadable WHERE seq = ?") \
 	X(REMOVE_JOB, "DELETE FROM hapax_job WHERE seq = ?") \
+	/* For one that cannot be read: an index may not agree with its row. */ \
+	X(REINDEX_JOBS, "REINDEX hapax_job") \
+	X(REMOVE_JOB_QUESTIONS, "DELETE FROM hapax_reconcile WHERE job = ?1 AND job > 0") \
 	X(JOB_COUNTS, "SELECT (SELECT count(*) FROM hapax_job WHERE state = 1), " \
 		      "(SELECT count(*) FROM hapax_job WHERE state = 2), " \
 		      "(SELECT count(*) FROM hapax_job WHERE state IN (3, 6) AND state = 3), " \
