@@ -87,7 +87,7 @@ typedef void hpx_tls_done(void *user, enum hpx_status status, const char *reason
 struct hpx_transport *hpx_tls_connect(struct hpx_tls *tls, struct hpx_transport *plain,
 				      const char *name, hpx_tls_done *on_done, void *user);
 
-/* ---- shared by tls_context.c and tls_transport.c only ---- */
+/* ---- shared by tls_context.c and the files of the transport (tls_transport.h) only ---- */
 
 typedef struct ssl_st SSL;
 typedef struct ssl_session_st SSL_SESSION;
