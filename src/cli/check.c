@@ -7,6 +7,7 @@
 #include "config/option_parse.h"
 #include "coverage/coverage.h"
 #include "gateway/tenant.h"
+#include "http/problem.h"
 
 #define OUTPUT_BYTES_MAX ((size_t)4 << 20)
 
@@ -318,9 +319,10 @@ int hpx_cli_check(int argc, char **argv)
 	const char *json = NULL;
 	const char *reference = NULL;
 	const char *sample = NULL;
+	const char *problems = NULL;
 	const char *openapi = NULL;
 	struct hpx_config_flags config;
-	struct hpx_cli_flag flags[HPX_CONFIG_FLAG_MAX + 4];
+	struct hpx_cli_flag flags[HPX_CONFIG_FLAG_MAX + 5];
 	size_t count = hpx_cli_config_flags(&config, flags);
 	struct hpx_buffer out;
 	int rest;
@@ -337,6 +339,9 @@ int hpx_cli_check(int argc, char **argv)
 	flags[count++] =
 		(struct hpx_cli_flag){ "print-reference", NULL,
 				       "Prints the reference of all options.", &reference };
+	flags[count++] = (struct hpx_cli_flag){
+		"print-problems", NULL, "Prints what a client should do about each of hapax's answers.", &problems
+	};
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax check --config FILE [--json]",
 		.about = "Reads a configuration as `hapax serve` would. Prints every mistake and warning\n"
@@ -350,6 +355,8 @@ int hpx_cli_check(int argc, char **argv)
 	hpx_buffer_init(&out, OUTPUT_BYTES_MAX);
 	if (reference != NULL)
 		exit_code = print_generated(hpx_config_print_reference, &out);
+	else if (problems != NULL)
+		exit_code = print_generated(hpx_problem_print_reference, &out);
 	else if (sample != NULL)
 		exit_code = print_generated(hpx_config_print_sample, &out);
 	else

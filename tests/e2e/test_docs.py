@@ -392,6 +392,87 @@ def test_the_drawn_crash_points_exist():
     assert len(drawn) > 5 and drawn == [point for point in points if point in drawn]
 
 
+def code_blocks(page):
+    return re.findall(r"^ *```(\w*)\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def command_lines(page):
+    """The lines of a page's code that run hapax, each whole."""
+    for _, block in code_blocks(page):
+        for line in re.sub(r"\\\n *", "", block).splitlines():
+            match = re.match(r"\s*(?:\$ )?(?:sudo )?(?:build/|/usr/bin/)?hapax ([a-z].*)", line)
+            if match and not re.match(r"runs as|would |serves ", match[1]):
+                yield match[1]
+
+
+def words_of(line):
+    """The words of a command line, up to a pipe, a redirection or a comment."""
+    parts = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+    parts.whitespace_split = True
+    words = list(parts)
+    end = next((at for at, word in enumerate(words) if set(word) <= set("|&;<>")), len(words))
+    return words[:end]
+
+
+def known_flags(command, verb):
+    words = [command, verb] if verb else [command]
+    return flags_of(*words) | {"--help"}, set(re.findall(r"^  (-\w), --", help_of(*words), re.M))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_line_is_one(page):
+    """Each line that runs hapax names a command, a verb and flags that exist."""
+    for line in command_lines(page):
+        words = words_of(line)
+        assert words[0] in commands() or words[0] in ("COMMAND", "help"), line
+        verb = words[1] if words[0] in VERBS and len(words) > 1 and words[1] in VERBS[words[0]] else None
+        assert verb or words[0] not in VERBS or words[1] == "--help", line
+        long_flags, letters = known_flags(words[0], verb) if words[0] in commands() else (set(), set())
+        for word in words[1:]:
+            if word.startswith("--"):
+                assert word.partition("=")[0] in long_flags | {"--steps"}, (line, word)
+            elif re.match(r"-[A-Za-z]", word):
+                assert word[:2] in letters, (line, word)
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "guide").glob("*.md")), ids=lambda page: page.name)
+def test_guides_name_what_exists(page):
+    """Metrics, limits, timeouts and log events that a guide names are those of the program."""
+    text = page.read_text(encoding="utf-8")
+    metrics = {row[0].strip("`") for row in rows(read("reference/metrics.md"))}
+    named = {HISTOGRAM_PARTS.sub("", name) for name in re.findall(r"\bhapax_[a-z_]+_(?:total|seconds|bytes)\b", text)}
+    assert named <= metrics | {name for name in named if name + "_seconds" in metrics}, named - metrics
+    options = set(re.findall(r"^### `([^`]+)`$", read("reference/options.md"), re.M))
+    named = set(re.findall(r"`((?:limits|timeouts)\.[a-z_.]+)`", text))
+    assert all(name in options or any(option.startswith(name + ".") for option in options) for name in named), named - options
+    sources = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "src").rglob("*.c"))
+    for event in set(re.findall(r"event=(\w+)", text)):
+        assert f'"{event}"' in sources, event
+
+
+def shell(command, cwd, **env):
+    """What a line that a person types prints, on both streams; it must succeed."""
+    path = f"{pathlib.Path(binary()).parent}:{os.environ['PATH']}"
+    done = subprocess.run(["sh", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, "PATH": path, **env})
+    assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def test_the_commands_of_troubleshooting_run(site, tmp_path):
+    """Word for word, on a store with one operation; only the store is named beside them."""
+    one = site({})
+    assert one.gateway.post("/payments", key="order-1001").status == 200
+    (tmp_path / "hapax.yaml").write_text("upstream: http://127.0.0.1:9\n")
+    lines = list(command_lines(DOCS / "guide/troubleshooting.md"))
+    assert len(lines) >= 6, lines
+    for line in lines:
+        store = "" if line.startswith("check") else f" --store {one.gateway.config['store']}"
+        said = shell(f"hapax {line}{store}", tmp_path)
+        if "order-1001" in line:
+            assert "completed" in said, said
+
+
 def anchor(heading):
     """A heading's anchor as GitHub makes it."""
     plain = re.sub(r"[`*]", "", heading.strip().lower())

@@ -5,6 +5,7 @@
 #include "config_test.h"
 
 #include "config/option_parse.h"
+#include "http/problem.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
@@ -35,6 +36,7 @@ static void the_files_in_the_tree_are_those_of_the_table(void **state)
 	same_as_file(hpx_config_print_reference, "docs/reference/options.md",
 		     "--print-reference");
 	same_as_file(hpx_config_print_sample, "etc/hapax.yaml", "--print-sample");
+	same_as_file(hpx_problem_print_reference, "docs/reference/problems.md", "--print-problems");
 }
 
 /* Removes each # that stands right before a name. */

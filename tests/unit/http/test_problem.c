@@ -203,11 +203,35 @@ static void pages_are_whole_and_load_nothing(void **state)
 		assert_contains(&out, "</html>");
 		assert_contains(&out, kind->code);
 		assert_contains(&out, hpx_reason_phrase(kind->status));
+		assert_contains(&out, "<h2>What to do</h2>");
+		assert_contains(&out, "<pre>");
 		assert_null(memmem(out.ptr, out.len, "<dd></dd>", 9));
 		assert_null(memmem(out.ptr, out.len, "src=", 4));
 		assert_null(memmem(out.ptr, out.len, "href=", 5));
 		assert_null(memmem(out.ptr, out.len, "://", 3));
 		hpx_buffer_done(&out);
+	}
+}
+
+/* A sentence ends with a period before a space or the end. */
+static unsigned sentences(const char *text)
+{
+	unsigned count = 0;
+
+	for (const char *c = text; *c != '\0'; c++)
+		count += c[0] == '.' && (c[1] == ' ' || c[1] == '\0');
+	return count;
+}
+
+static void advice_is_three_sentences_and_an_example(void **state)
+{
+	(void)state;
+	for (int code = 0; code < HPX_PROBLEM_COUNT; code++) {
+		const struct hpx_problem_kind *kind = hpx_problem_kind((enum hpx_problem_code)code);
+
+		if (sentences(kind->advice) != 3)
+			fail_msg("%s: %u sentences: %s", kind->code, sentences(kind->advice), kind->advice);
+		assert_non_null(strstr(kind->example, " HTTP/1.1"));
 	}
 }
 
@@ -220,6 +244,8 @@ static void pages_escape_their_texts(void **state)
 		"never",
 		"<script>alert('x')</script>",
 		"a & \"b\"",
+		"e > f",
+		"<g>",
 	};
 	struct hpx_buffer out;
 
@@ -230,6 +256,8 @@ static void pages_escape_their_texts(void **state)
 	assert_contains(&out, "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;");
 	assert_contains(&out, "a &amp; &quot;b&quot;");
 	assert_contains(&out, "c&lt;d");
+	assert_contains(&out, "e &gt; f");
+	assert_contains(&out, "&lt;g&gt;");
 	assert_contains(&out, "404 Not Found");
 	hpx_buffer_done(&out);
 }
@@ -253,6 +281,7 @@ int main(void)
 		cmocka_unit_test(paypal_and_square_have_their_words),
 		cmocka_unit_test(a_full_buffer_holds_nothing_of_it),
 		cmocka_unit_test(pages_are_whole_and_load_nothing),
+		cmocka_unit_test(advice_is_three_sentences_and_an_example),
 		cmocka_unit_test(pages_escape_their_texts),
 		cmocka_unit_test(reasons),
 	};
