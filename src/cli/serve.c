@@ -64,6 +64,11 @@ static void reload(void *user, struct hpx_settings *settings, struct hpx_message
 	hpx_gateway_reload(server->gateway, settings, taken);
 }
 
+static void reopen_logs(void *user)
+{
+	hpx_gateway_reopen_log(((struct server *)user)->gateway);
+}
+
 static void drain(void *user, int64_t until_ms)
 {
 	struct server *server = user;
@@ -95,6 +100,7 @@ static int open_service(struct server *server, struct hpx_settings *settings)
 					       .drain = drain,
 					       .load = load,
 					       .reload = reload,
+					       .reopen_logs = reopen_logs,
 					       .print_metrics = print_metrics,
 					       .print_coverage = print_coverage };
 

@@ -241,6 +241,18 @@ static const struct hpx_option rows[] = {
 	{ "log_level", HPX_OPTION_CHOICE, GLOBAL(log_level), .default_value = "info",
 	  CHOICES("debug", "info", "warn", "error"),
 	  .text = "The least important level that is logged." },
+	{ "access_log", HPX_OPTION_CHOICE, GLOBAL(access_log), RELOADABLE, .default_value = "auto",
+	  CHOICES("auto", "off", "text", "json"), .flag = "access-log", .flag_value = "FORMAT",
+	  .text = "A line for each request: what came, what hapax did with it, how long each part "
+		  "took. json and text (name=value) have the same fields. auto: a short line where "
+		  "standard output is a terminal, nothing otherwise; text is that short line there "
+		  "too. No key, credential, path, query or body is in it." },
+	{ "access_log_file", HPX_OPTION_FILE, GLOBAL(access_log_file), RELOADABLE,
+	  .example = "/var/log/hapax/access.log",
+	  .text = "The file that the lines are appended to; default standard output. SIGHUP opens "
+		  "it anew, so move it away first and send SIGHUP then. A disk that is full or slow "
+		  "holds up no request: lines that do not fit into 1 MiB of memory are dropped and "
+		  "counted (hapax_access_log_dropped_total)." },
 
 	/* The protocol. */
 	{ "profile", HPX_OPTION_CHOICE, GLOBAL(profile), .default_value = "ietf",

@@ -390,6 +390,14 @@ static void check_limits(struct hpx_parse_context *context)
 		    (uint64_t)settings->whole_timeout_ms, "it is never reached");
 }
 
+static void check_access_log(struct hpx_parse_context *context)
+{
+	if (is_given(context, "access_log_file") && !is_given(context, "access_log"))
+		mistake(context, "access_log_file",
+			"names a file, and access_log does not say what to write there; add access_log: "
+			"json (or text)");
+}
+
 void hpx_parse_check(struct hpx_parse_context *context)
 {
 	check_addresses(context);
@@ -399,6 +407,7 @@ void hpx_parse_check(struct hpx_parse_context *context)
 	check_key_header(context);
 	check_cors(context);
 	check_limits(context);
+	check_access_log(context);
 	hpx_rule_check_routes(context);
 	hpx_rule_check_services(context);
 	/* Beside mistakes, notes are noise. */

@@ -126,6 +126,7 @@ static void respond(struct hpx_request *request, unsigned http_status, struct hp
 
 void hpx_operation_accepted(struct hpx_request *request)
 {
+	request->summary.did = HPX_DID_accepted;
 	char reference[HPX_REFERENCE_SIZE];
 
 	HPX_ASSERT(request->reservation.record.state != HPX_STATE_NONE);

@@ -9,6 +9,8 @@
 
 static void send_pieces(struct hpx_connection *connection, const struct hpx_span *pieces, size_t count)
 {
+	for (size_t i = 0; i < count; i++)
+		connection->downstream.request->summary.bytes_out += pieces[i].len;
 	/* A broken connection is noticed by on_end; the answer is stored. */
 	(void)hpx_transport_send(connection->transport, pieces, count, NULL);
 }
@@ -104,6 +106,7 @@ void hpx_downstream_answer(struct hpx_downstream *downstream, struct hpx_buffer 
 		return;
 	}
 	struct hpx_span pieces[] = { hpx_buffer_span(lines), body };
+	downstream->request->summary.status = http_status;
 	send_pieces(connection, pieces, has_no_body(connection, http_status) ? 1 : 2);
 	end_answer(connection);
 }
@@ -168,6 +171,7 @@ void hpx_downstream_begin(struct hpx_downstream *downstream, const struct hpx_do
 		hpx_connection_close(connection);
 		return;
 	}
+	downstream->request->summary.status = head->status;
 	connection->head = hpx_buffer_span(head->lines);
 	connection->head_later.run = send_head_alone;
 	hpx_loop_later(&connection->shard->loop, &connection->head_later);

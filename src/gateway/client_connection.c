@@ -231,6 +231,7 @@ static bool hand_over_head(struct hpx_connection *connection, size_t used)
 	struct hpx_span rest = hpx_span_skip(hpx_buffer_span(&connection->in), used);
 
 	HPX_ASSERT(used <= connection->in.len);
+	request->summary.bytes_in = used;
 	/* In exchange, the connection gets the buffer that the request was made with. */
 	struct hpx_buffer spare = request->head.bytes;
 	request->head.bytes = connection->in;
@@ -292,6 +293,7 @@ static size_t read_body(struct hpx_connection *connection, struct hpx_span bytes
 			&connection->reader, hpx_span_skip(bytes, all), &data, &used);
 		all += used;
 		connection->body_window_bytes += used;
+		request->summary.bytes_in += used;
 		connection->body_read = progress == HPX_HTTP_DONE;
 		if (progress == HPX_HTTP_BAD)
 			hpx_request_body_malformed(request, connection->reader.error);
@@ -334,6 +336,7 @@ static size_t offer(struct hpx_connection *connection, struct hpx_span bytes)
 	case HPX_CONNECTION_BODY:
 		return read_body(connection, bytes);
 	case HPX_CONNECTION_TUNNEL:
+		connection->downstream.request->summary.bytes_in += bytes.len;
 		hpx_request_take_tunnel(connection->downstream.request, bytes);
 		return bytes.len;
 	case HPX_CONNECTION_DISCARD:

@@ -217,6 +217,7 @@ enum hpx_next hpx_step_forward(struct hpx_request *request)
 		   !request->wait.waited);
 	HPX_ASSERT(request->attempt.slot.state == HPX_SLOT_HELD && request->attempt.exchange == NULL);
 	hpx_request_begin(request, &request->times.upstream);
+	request->summary.did = HPX_DID_executed;
 	request->attempt.renew_at_ms = hpx_loop_now_ms(&request->shard->loop) +
 				       (uint64_t)request->head.route->policy.lease_ms / 3;
 	/* One read may come on top of the largest answer. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/log_writer.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "gateway/client_connection.h"
@@ -21,6 +22,8 @@
 /* ---- a shard ---- */
 
 #define TICK_MS 100
+/* Lines of the access log that one turn may keep: they are handed over far earlier. */
+#define ACCESS_BYTES_MAX ((size_t)64 << 10)
 /* After the drain time: how long the last outcomes may take to be written. */
 #define LAST_WRITES_MS 3000
 
@@ -171,7 +174,10 @@ static void hand_over(struct hpx_shard *shard)
 
 static void on_turn_end(struct hpx_loop *loop)
 {
-	hand_over(HPX_CONTAINER(loop, struct hpx_shard, loop));
+	struct hpx_shard *shard = HPX_CONTAINER(loop, struct hpx_shard, loop);
+
+	hand_over(shard);
+	hpx_access_hand_over(shard);
 }
 
 /* One hand-over for a turn instead of one for each op: a committer that is woken by
@@ -241,6 +247,8 @@ static enum hpx_status shard_init(struct hpx_shard *shard, struct hpx_gateway *g
 	shard->gateway = gateway;
 	shard->service = gateway->service;
 	shard->settings = hpx_settings_ref(gateway->service->settings);
+	shard->access.format = hpx_access_format_of(shard->settings);
+	hpx_buffer_init(&shard->access.lines, ACCESS_BYTES_MAX);
 	enum hpx_status status = hpx_loop_init(&shard->loop);
 	if (status != HPX_OK)
 		return status;
@@ -284,6 +292,7 @@ static void take_settings(struct hpx_message *message)
 
 	hpx_settings_unref(shard->settings);
 	shard->settings = reload->settings;
+	shard->access.format = hpx_access_format_of(shard->settings);
 	struct hpx_upstream_options options = upstream_options(shard);
 	if (shard->upstream != NULL) /* gone when the drain is nearly over */
 		hpx_upstream_configure(shard->upstream, &options);
@@ -351,6 +360,8 @@ static void shard_done(struct hpx_shard *shard)
 		HPX_ASSERT(shard->requests == NULL);
 		hpx_request_free_spares(shard);
 		hpx_buffer_done(&shard->spare_in);
+		hpx_access_hand_over(shard);
+		hpx_buffer_done(&shard->access.lines);
 	}
 	if (shard->reader != NULL)
 		hpx_store_reader_close(shard->reader);
@@ -464,6 +475,42 @@ static unsigned count_shards(const struct hpx_settings *settings)
 	return cores > 0 ? (unsigned)cores : 1;
 }
 
+/* ---- the access log ---- */
+
+/* Starts the writer where these settings are the first that need it. */
+static enum hpx_status need_access_writer(struct hpx_gateway *gateway,
+					  const struct hpx_settings *settings, char *problem)
+{
+	if (gateway->access_writer != NULL || hpx_access_format_of(settings) == HPX_ACCESS_NONE)
+		return HPX_OK;
+	struct hpx_log_writer *writer;
+	enum hpx_status status =
+		hpx_log_writer_start("access_log", settings->access_log_file, &writer, problem);
+	if (status == HPX_OK)
+		gateway->access_writer = writer;
+	return status;
+}
+
+void hpx_gateway_reopen_log(struct hpx_gateway *gateway)
+{
+	if (gateway->access_writer != NULL &&
+	    hpx_log_writer_reopen(gateway->access_writer,
+				  gateway->service->settings->access_log_file) != HPX_OK)
+		hpx_log(HPX_LOG_ERROR, "log_not_opened", "log=access_log problem=NOMEM");
+}
+
+/* Before a shard goes by the new settings. Where the new file cannot be opened, the reload
+ * goes on without it: the log says so. */
+static void reload_access_log(struct hpx_gateway *gateway, const struct hpx_settings *settings)
+{
+	char problem[HPX_LOG_WRITER_PROBLEM_SIZE];
+
+	if (gateway->access_writer != NULL)
+		hpx_gateway_reopen_log(gateway);
+	else if (need_access_writer(gateway, settings, problem) != HPX_OK)
+		hpx_log(HPX_LOG_ERROR, "log_not_opened", "log=access_log reason=\"%s\"", problem);
+}
+
 /* Raises the limit on descriptors to what the limits of the configuration can come to.
  * Where the system refuses, the difference is logged: the configured number of
  * connections cannot be served. */
@@ -536,6 +583,8 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 		snprintf(problem, HPX_PROBLEM_SIZE, "%s", hpx_status_text(status));
 	}
 	if (status == HPX_OK)
+		status = need_access_writer(gateway, settings, problem);
+	if (status == HPX_OK)
 		status = make_shards(gateway, problem);
 	gateway->listener.settled = on_settled;
 	if (status == HPX_OK && gateway->service->committer != NULL)
@@ -572,6 +621,7 @@ void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settin
 	HPX_ASSERT(atomic_load(&gateway->reload.shards_left) == 0);
 	gateway->reload.taken = taken;
 	hpx_verified_callers_refresh(gateway->verified_callers);
+	reload_access_log(gateway, settings);
 	atomic_store(&gateway->reload.shards_left, gateway->shard_count);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		shard_reload(&gateway->shards[i], settings);
@@ -598,6 +648,7 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 		shard_done(&gateway->shards[i]);
 	free(gateway->shards);
 	free(gateway->ports);
+	hpx_log_writer_stop(gateway->access_writer);
 	hpx_query_thread_free(gateway->query_thread);
 	hpx_subrequests_free(gateway->subrequests);
 	hpx_verified_callers_free(gateway->verified_callers);

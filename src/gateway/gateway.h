@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "gateway/access_line.h"
 #include "gateway/meter.h"
 #include "gateway/rate_table.h"
 #include "gateway/share.h"
@@ -20,6 +21,7 @@ struct hpx_subrequests;
 struct hpx_verified_callers;
 struct hpx_query_thread;
 struct hpx_egress;
+struct hpx_log_writer;
 struct hpx_webhook_states;
 struct hpx_gateway;
 
@@ -34,6 +36,13 @@ struct hpx_shard_listener {
 struct hpx_fingerprint_queue {
 	struct hpx_request *first, *last;
 	bool working;
+};
+
+/* The lines of the access log that this turn has made. */
+struct hpx_shard_access {
+	enum hpx_access_format format; /* by the settings of the shard */
+	struct hpx_buffer lines;
+	size_t count;
 };
 
 /* One event loop with all that belongs to it. No other thread touches a shard but
@@ -67,6 +76,7 @@ struct hpx_shard {
 	struct hpx_shares tunnels;     /* of this loop's, as the slots are */
 	struct hpx_fingerprint_queue fingerprints;
 	struct hpx_bucket turned_away; /* for answers to connections that are too many */
+	struct hpx_shard_access access;
 	struct hpx_meter meter;
 };
 
@@ -86,6 +96,8 @@ struct hpx_gateway {
 	struct hpx_subrequests *subrequests;           /* NULL unless a service names the tenants */
 	struct hpx_verified_callers *verified_callers; /* NULL unless tokens name the tenants */
 	struct hpx_webhook_states *webhooks;
+	/* NULL as long as no settings had an access log. The main thread sets it. */
+	_Atomic(struct hpx_log_writer *) access_writer;
 	void (*accepted)(void *user); /* NULL: this process delivers no jobs */
 	void *accepted_user;
 	struct hpx_shard *shards;
@@ -131,6 +143,8 @@ void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settin
  * left then are written as unknown. Returns when all loops have ended. */
 void hpx_gateway_drain(struct hpx_gateway *gateway);
 void hpx_gateway_free(struct hpx_gateway *gateway);
+/* Opens the file of the access log anew; on the main thread. */
+void hpx_gateway_reopen_log(struct hpx_gateway *gateway);
 /* The port that the n-th listener has really bound (for port 0); 0 for a unix socket. */
 uint16_t hpx_gateway_port(const struct hpx_gateway *gateway, size_t n);
 

@@ -116,6 +116,7 @@ struct hpx_meter {
 	struct hpx_counter unkeyed[HPX_METER_ROUTES]; /* by the route's number; the last: the rest */
 	struct hpx_counter proxy_refused;             /* connections without the PROXY header that they need */
 	struct hpx_counter requests;
+	struct hpx_counter access_lost; /* lines of the access log that had no memory */
 	struct hpx_counter passed;
 	struct hpx_counter cache_hits;
 	struct hpx_counter cache_misses;

@@ -2,6 +2,7 @@
  * loops. Reads only atomics: asking for metrics never holds up a request. */
 #include "gateway/meter.h"
 
+#include "base/log_writer.h"
 #include "gateway/gateway.h"
 #include "gateway/subrequest.h"
 #include "gateway/verified_caller.h"
@@ -316,6 +317,12 @@ static void print_requests(struct hpx_gateway *gateway, struct hpx_metric_page *
 	hpx_metric_counter(page, "hapax_descriptors_exhausted_total",
 			   "Client connections closed because no file descriptor was left for them.",
 			   SUM(gateway, descriptors_exhausted));
+	hpx_metric_counter(page, "hapax_access_log_dropped_total",
+			   "Lines of the access log that were dropped, because they could not be written "
+			   "as fast as they came.",
+			   SUM(gateway, access_lost) + (gateway->access_writer != NULL ?
+								hpx_log_writer_dropped(gateway->access_writer) :
+								0));
 	hpx_metric_gauge(page, "hapax_connections", "Client connections.",
 			 atomic_load(&gateway->connections));
 	hpx_metric_gauge(page, "hapax_bodies_bytes", "Bodies held in memory.",

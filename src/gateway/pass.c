@@ -441,6 +441,7 @@ enum hpx_next hpx_step_pass_on(struct hpx_request *request)
 		.streamed = !request->body.whole,
 	};
 	hpx_request_begin(request, &request->times.upstream);
+	request->summary.did = HPX_DID_passed;
 	hpx_request_hold(request);
 	if (hpx_exchange_start(request->shard->upstream, &up, &events, request,
 			       &request->attempt.exchange) != HPX_OK) {

@@ -151,6 +151,7 @@ void hpx_request_drop(struct hpx_request *request)
 		   !hpx_resume_is_armed(&request->attempt.renewed) &&
 		   !hpx_resume_is_armed(&request->fingerprint.made) &&
 		   !hpx_resume_is_armed(&request->identity.inquired));
+	hpx_access_note(request); /* where the client left before its answer */
 	if (request->prev != NULL)
 		request->prev->next = request->next;
 	else
@@ -462,6 +463,7 @@ void hpx_request_answered(struct hpx_request *request)
 	hpx_request_end(request, &request->times.whole);
 	hpx_counter_add(&meter->requests, 1);
 	hpx_histogram_add(&meter->request_us, hpx_interval_us(&request->times.whole));
+	hpx_access_note(request);
 }
 
 void hpx_request_client_gone(struct hpx_request *request)

@@ -59,6 +59,7 @@
 #include "base/crash_point.h"
 #include "core/operation.h"
 #include "core/outcome.h"
+#include "gateway/access_line.h"
 #include "gateway/downstream.h"
 #include "gateway/gateway.h"
 #include "gateway/store_query.h"
@@ -410,6 +411,18 @@ struct hpx_request_times {
 	struct hpx_interval complete;
 };
 
+/* What the access log and the metrics tell of a request, besides its parts: filled where
+ * it happens, read when the request is over. */
+struct hpx_request_summary {
+	enum hpx_did did; /* as far as one step knows it: did_of in access_line.c decides */
+	unsigned status;  /* of the answer that the client was sent; 0: none */
+	bool refused;     /* by hapax, with `code` */
+	enum hpx_problem_code code;
+	uint64_t bytes_in;  /* of the head and the body, as they came */
+	uint64_t bytes_out; /* of all answers, 1xx included */
+	bool noted;         /* its line is made */
+};
+
 struct hpx_request {
 	struct hpx_shard *shard;
 	struct hpx_downstream *downstream; /* NULL once the client is gone or answered */
@@ -418,6 +431,7 @@ struct hpx_request {
 	unsigned holds;
 	struct hpx_arena arena;
 	struct hpx_request_times times;
+	struct hpx_request_summary summary;
 	struct hpx_request_head head;
 	struct hpx_request_body body;
 	struct hpx_request_identity identity;

@@ -163,6 +163,8 @@ enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_c
 	if (close == HPX_RESPOND_CLOSE)
 		hpx_downstream_make_last(request->downstream);
 	hpx_counter_add(&request->shard->meter.problems[code], 1);
+	request->summary.refused = true;
+	request->summary.code = code;
 	struct hpx_problem problem = { .code = code,
 				       .status = refusal->status,
 				       .detail = refusal->detail,
@@ -206,6 +208,8 @@ enum hpx_next hpx_respond_replay(struct hpx_request *request)
 
 	if (request->downstream == NULL)
 		return HPX_NEXT_DONE;
+	if (request->answer.state != HPX_ANSWER_COMMITTED)
+		request->summary.did = HPX_DID_replayed;
 	/* The head of the upstream's own answer may be in it, where the application
 	 * has committed another. */
 	hpx_buffer_recycle(head, stored->headers.len + HEAD_BYTES_MAX);

@@ -187,6 +187,8 @@ static void on_hangup(uv_signal_t *handle, int number)
 	struct hpx_service *service = handle->data;
 
 	(void)number;
+	if (service->options.reopen_logs != NULL)
+		service->options.reopen_logs(service->options.user);
 	if (service->reload != HPX_RELOAD_NONE)
 		hpx_log(HPX_LOG_WARN, "reload_refused", "reason=\"the last reload still waits for %s\"",
 			service->reload == HPX_RELOAD_STORING ? "the store" : "the event loops");

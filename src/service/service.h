@@ -114,6 +114,9 @@ struct hpx_service_options {
 	/* The new settings come into force; posts `taken` to service->loop when every
 	 * part of the process goes by them. */
 	void (*reload)(void *user, struct hpx_settings *settings, struct hpx_message *taken);
+	/* SIGHUP, whether or not a configuration is read again: opens log files anew. May be
+	 * NULL. */
+	void (*reopen_logs)(void *user);
 	/* Adds metrics to the page, before those of the service; may be NULL. */
 	void (*print_metrics)(void *user, struct hpx_metric_page *page);
 	/* The page /api/v1/coverage, as JSON; NULL: there is none. */

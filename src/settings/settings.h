@@ -191,6 +191,14 @@ struct hpx_route {
 /* The upstream's name within every key, unless given. */
 #define HPX_UPSTREAM_DEFAULT "default"
 
+/* The access log: a line for each request. */
+enum hpx_access_wanted {
+	HPX_ACCESS_LOG_AUTO, /* text on a terminal, nothing otherwise */
+	HPX_ACCESS_LOG_OFF,
+	HPX_ACCESS_LOG_TEXT,
+	HPX_ACCESS_LOG_JSON,
+};
+
 struct hpx_settings {
 	atomic_uint references;
 	struct hpx_arena arena; /* holds every string and list below */
@@ -230,6 +238,8 @@ struct hpx_settings {
 	enum hpx_log_level log_level;
 
 	/* Reloadable. */
+	enum hpx_access_wanted access_log;
+	const char *access_log_file; /* NULL: standard output */
 	const struct hpx_network *trusted_peers;
 	size_t trusted_peer_count;
 	struct hpx_span key_header; /* Idempotency-Key */

@@ -49,6 +49,9 @@ static void contradictions_are_mistakes(void **state)
 		  "http://127.0.0.1:9000, or --upstream on the command line\n" },
 		{ "upstream: http://127.0.0.1:9000\nstore: postgres://h@db/h\n", UNNAMED },
 		{ "upstream: http://127.0.0.1:9000\nstore: postgresql://h@db/h\n", UNNAMED },
+		{ GOOD "access_log_file: /x.log\n",
+		  "f:3:1: access_log_file: names a file, and access_log does not say what to write "
+		  "there; add access_log: json (or text)\n" },
 		{ GOOD "tenant: {from: cookie}\n", "f:3:10: tenant.from: is cookie, but no "
 						   "cookie is named; add e.g. tenant.name: "
 						   "session\n" },
