@@ -239,7 +239,7 @@ static void unknown_names_lead_to_the_nearest(void **state)
 static void flags_are_those_of_the_table(void **state)
 {
 	static const char *const flags[] = { "config", "listen", "admin", "upstream",
-					     "upstream-name", "store", "observe" };
+					     "upstream-name", "store", "access-log", "observe" };
 	(void)state;
 	for (size_t n = 0; n < COUNT(flags); n++)
 		assert_string_equal(hpx_option_flag(&hpx_config_options, n)->flag, flags[n]);
