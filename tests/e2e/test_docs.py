@@ -243,10 +243,10 @@ def threats():
 
 
 def has_test(name):
-    """Whether `tests/…::test_…` is a function of that file."""
+    """Whether `tests/…::test_…` is a function of that file, in Python or in C."""
     file, _, test = name.partition("::")
     path = ROOT / file
-    return path.is_file() and re.search(rf"^def {re.escape(test)}\(", path.read_text(encoding="utf-8"), re.M)
+    return path.is_file() and re.search(rf"^(def|static void) {re.escape(test)}\(", path.read_text(encoding="utf-8"), re.M)
 
 
 def test_threats_name_what_exists():
@@ -262,6 +262,16 @@ def test_threats_name_what_exists():
             [name for name in named["metrics"] if name not in metrics] + \
             [name for name in named["tests"] if not has_test(name)]
         assert not missing, (row["threat"], missing)
+
+
+def test_every_end_of_a_tls_connection_has_a_test():
+    """Each row of both tables in guide/tls.md names tests that are there."""
+    tables = read("guide/tls.md").partition("## How a connection can end")[2]
+    found = [line for line in tables.splitlines() if line.startswith("| ") and "what happens" not in line]
+    assert len(found) >= 19
+    for line in found:
+        named = re.findall(r"`(tests/[^`]+)`", line.rstrip(" |").rpartition(" | ")[2])
+        assert named and all(has_test(name) for name in named), line
 
 
 @pytest.mark.parametrize("word", ["races", "cross-tenant", "mismatch", "partial failure", "incomplete coverage",

@@ -14,7 +14,7 @@ import pytest
 
 from harness import secret
 from harness.caller import wait_for
-from harness.external_tls import Authority, client_context
+from harness.external_tls import Authority, MemoryTls, client_context
 from harness.gateway import free_port
 from harness.wire import Closed, Wire
 
@@ -350,25 +350,12 @@ def test_handshake_is_left(door, how):
 def test_half_close(door):
     """close_notify behind a request: it is executed, and the client gets the answer."""
     one, key = door(), secret.new_key()
-    context = client_context(one.authority.ca_file)
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
     with socket.create_connection(("127.0.0.1", one.port), 15) as sock:
-        def pump(step):
-            while True:
-                try:
-                    return step()
-                except ssl.SSLWantReadError:
-                    sock.sendall(outgoing.read())
-                    data = sock.recv(65536)
-                    if not data:
-                        incoming.write_eof()
-                    incoming.write(data)
-        pump(tls.do_handshake)
-        tls.write(one.gateway.request("POST", "/pay", key=key, behave="delay=0.3"))
+        memory = MemoryTls(sock, client_context(one.authority.ca_file), server_hostname="localhost")
+        memory.sendall(one.gateway.request("POST", "/pay", key=key, behave="delay=0.3"))
         with pytest.raises(ssl.SSLWantReadError):
-            tls.unwrap()
-        sock.sendall(outgoing.read())
+            memory.tls.unwrap()
+        sock.sendall(memory.outgoing.read())
         # OpenSSL's own reader stops at its close_notify, so the bytes are counted here.
         got = 0
         while data := sock.recv(65536):
@@ -421,6 +408,35 @@ def test_gone_while_it_is_executed(door, end):
     while answers[-1].status == 409 and answers[-1].json()["code"] == "idempotency_key_in_progress":
         answers.append(one.call(key=key))
     assert answers[-1].replayed and executed(one, key) == 1, answers[-1]
+
+
+def test_an_alert_while_it_is_executed(door):
+    """An alert ends the connection, and not the request that was complete."""
+    one, key = door(), secret.new_key()
+    gate = one.provider.gate("alerted")
+    with socket.create_connection(("127.0.0.1", one.port), 15) as sock:
+        memory = MemoryTls(sock, client_context(one.authority.ca_file), server_hostname="localhost")
+        memory.sendall(one.gateway.request("POST", "/pay", key=key, behave="hold=alerted"))
+        gate.wait_arrived()
+        memory.alert()
+        while sock.recv(65536):
+            pass
+    gate.release()
+    wait_for(lambda: one.call(key=key).status != 409)
+    assert one.call(key=key).replayed and executed(one, key) == 1
+
+
+@pytest.mark.parametrize("behave", ["big=100000;half-body", "big=100000;chunked;half-body"])
+def test_an_answer_is_broken_off(door, behave):
+    """Half of an answer that passes through ends with a broken connection, never with close_notify."""
+    one = door()
+    sock = socket.create_connection(("127.0.0.1", one.port), 15)
+    with client_context(one.authority.ca_file).wrap_socket(sock, server_hostname="localhost",
+                                                           suppress_ragged_eofs=False) as tls:
+        tls.sendall(one.gateway.request("GET", "/list", behave=behave))
+        with pytest.raises((ssl.SSLEOFError, ConnectionResetError)):
+            while True:
+                assert tls.recv(65536) != b"", "an end with close_notify: half an answer looks whole"
 
 
 def test_a_large_answer_to_a_slow_client(door):

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from harness import secret
-from harness.external_tls import Authority, server_context
+from harness.external_tls import Authority, MemoryTls, server_context
 from harness.gateway import Gateway
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone"
@@ -157,6 +157,16 @@ def test_only_tls_1_1(run, authority):
     assert gateway.metrics()['hapax_tls_handshakes_total{place="upstream",result="no_common_version"}'] >= 2
 
 
+def test_no_common_cipher(run, authority):
+    """A peer whose only cipher is none that hapax offers."""
+    context = server_context(*authority.certificate("narrow"))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ECDHE-ECDSA-AES256-SHA")
+    gateway, upstream = run(lambda self, sock: self.read(self.open(sock)), context)
+    judge(gateway, upstream, NOT_EXECUTED)
+    assert gateway.metrics()['hapax_tls_handshakes_total{place="upstream",result="no_common_parameter"}'] >= 2
+
+
 def plain_http(self, sock):
     sock.recv(65536)
     sock.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
@@ -283,6 +293,20 @@ def test_no_whole_answer(run, good, data, end):
 
 
 @pytest.mark.parametrize("data", [b"", HALF], ids=["nothing", "half"])
+def test_alert_behind_the_request(run, good, data):
+    """An alert of the upstream, once the request has left, says nothing of what it did."""
+    def act(self, sock):
+        tls = MemoryTls(sock, self.context, server_side=True)
+        self.read(tls)
+        if data:
+            tls.sendall(data)
+        tls.alert()
+    gateway, upstream = run(act, good)
+    judge(gateway, upstream, UNKNOWN)
+    assert len(upstream.ledger) == 1
+
+
+@pytest.mark.parametrize("data", [b"", HALF], ids=["nothing", "half"])
 def test_silence_behind_the_request(run, good, data):
     gateway, upstream = run(answering(data, "silence"), good)
     judge(gateway, upstream, UNKNOWN, timed_out=True)
@@ -321,6 +345,21 @@ def test_kept_connections_and_sessions(run, good):
     assert sum(handshakes) == len(connections) and handshakes[1] >= 1, handshakes
     assert len(connections) < 60, "no connection was kept"
     assert not any("upstream_stray_bytes" in line for line in gateway.lines)
+
+
+def test_stray_bytes_on_a_kept_connection(run, good):
+    """A second answer that nobody asked for is nobody's: the next request has another connection."""
+    def act(self, sock):
+        tls = self.open(sock)
+        self.read(tls)
+        tls.sendall(ANSWER + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray")
+        self.more(tls)
+    gateway, upstream = run(act, good)
+    for _ in range(3):
+        assert gateway.post().body == b"done"
+    assert len(upstream.ledger) == 3
+    gateway.wait_log("event=upstream_stray_bytes")
+    assert gateway.metrics()["hapax_upstream_stray_total"] >= 1
 
 
 def test_a_name_of_its_own(run, authority):

@@ -58,3 +58,47 @@ def server_context(certificate, key):
 def client_context(ca_file):
     """Trusts this authority and nobody else, and checks the name."""
     return ssl.create_default_context(cafile=ca_file)
+
+
+class MemoryTls:
+    """TLS on a socket with the records in the test's hands, so that it can send an alert of
+    its own."""
+
+    def __init__(self, sock, context, **how):
+        self.sock, self.incoming, self.outgoing = sock, ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, **how)
+        self.step(self.tls.do_handshake)
+
+    def step(self, call):
+        """Until it needs no more bytes."""
+        while True:
+            try:
+                result = call()
+                self.sock.sendall(self.outgoing.read())
+                return result
+            except ssl.SSLWantReadError:
+                self.sock.sendall(self.outgoing.read())
+                data = self.sock.recv(65536)
+                if not data:
+                    raise ConnectionError("the other side ended") from None
+                self.incoming.write(data)
+
+    def recv(self, most):
+        return self.step(lambda: self.tls.read(most))
+
+    def sendall(self, data):
+        self.step(lambda: self.tls.write(data))
+
+    def alert(self):
+        """A fatal one, encrypted as it must be: this side's own answer to a record that it
+        cannot read."""
+        self.incoming.write(b"\x17\x03\x03\x00\x20" + b"\xaa" * 32)
+        try:
+            self.tls.read(1)
+        except ssl.SSLWantReadError as unread:
+            raise AssertionError("the broken record was not looked at") from unread
+        except ssl.SSLError:
+            pass
+        data = self.outgoing.read()
+        assert data, "no alert was made"
+        self.sock.sendall(data)
