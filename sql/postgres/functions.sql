@@ -916,9 +916,10 @@ END $$;
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hapax FROM PUBLIC;
 
--- Roles that may call these and nothing else, for applications and for whoever settles to
--- be members of. Where this role may not make them, an administrator does, and grants them
--- the same (docs/reference/sql.md).
+-- Roles that may do what they are for and nothing else, for applications, for whoever
+-- settles and for gateways to be members of. Where this role may not make them, an
+-- administrator does: before the schema, then it grants what follows; or later, with the
+-- same grants (docs/reference/sql.md).
 DO $$
 BEGIN
 	IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'hapax_application') THEN
@@ -933,6 +934,16 @@ DO $$
 BEGIN
 	IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'hapax_settler') THEN
 		CREATE ROLE hapax_settler NOLOGIN;
+	END IF;
+EXCEPTION
+	WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN
+		NULL;
+END $$;
+
+DO $$
+BEGIN
+	IF NOT EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'hapax_gateway') THEN
+		CREATE ROLE hapax_gateway NOLOGIN;
 	END IF;
 EXCEPTION
 	WHEN insufficient_privilege OR duplicate_object OR unique_violation THEN
@@ -963,5 +974,21 @@ BEGIN
 		GRANT USAGE ON SCHEMA hapax TO hapax_settler;
 		GRANT EXECUTE ON FUNCTION hapax.settle(text, text, integer, text, bytea, text)
 			TO hapax_settler;
+	END IF;
+END $$;
+
+-- Rows, and no more: it cannot change, empty or drop a table, nor write which schema this is.
+DO $$
+BEGIN
+	IF EXISTS (SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = 'hapax_gateway') THEN
+		GRANT USAGE ON SCHEMA hapax TO hapax_gateway;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON hapax.operation, hapax.flight, hapax.due,
+			hapax.history, hapax.aside, hapax.lease, hapax.event, hapax.job,
+			hapax.provider, hapax.route_key, hapax.reconcile TO hapax_gateway;
+		GRANT SELECT, INSERT, UPDATE ON hapax.lane TO hapax_gateway;
+		GRANT SELECT, INSERT ON hapax.recipe TO hapax_gateway;
+		GRANT SELECT, UPDATE ON hapax.history_rule, hapax.slow_round TO hapax_gateway;
+		GRANT SELECT ON hapax.schema_version TO hapax_gateway;
+		GRANT EXECUTE ON FUNCTION hapax.keep_history(uuid[], bigint) TO hapax_gateway;
 	END IF;
 END $$;

@@ -31,7 +31,7 @@ def post(port, key, *, ca=None, auth=ALICE, headers=None, body=BODY, path="/paym
     how = {"timeout": 30, "source_address": (CALLER, 0)}
     connection = (http.client.HTTPSConnection("localhost", port, context=ssl.create_default_context(cafile=ca), **how)
                   if ca else http.client.HTTPConnection("127.0.0.1", port, **how))
-    fields = {"Idempotency-Key": f'"{key}"', "Content-Type": "application/json", **(headers or {})}
+    fields = {"Idempotency-Key": key, "Content-Type": "application/json", **(headers or {})}
     if auth:
         fields["Authorization"] = auth
     try:

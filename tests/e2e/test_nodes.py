@@ -421,19 +421,21 @@ def test_migrate(tmp_path):
 
 
 def test_a_role_with_only_the_rights_it_needs(nodes):
-    """Rows of the schema's tables, and nothing else, are enough to serve."""
+    """What hapax_gateway has, and nothing else, is enough to serve, also where an expired key is used again."""
     cluster = postgres.shared()
     database = cluster.database()
-    url = cluster.url(database)
-    subprocess.run([binary(), "migrate", "--store", url], check=True, capture_output=True)
-    cluster.sql("CREATE ROLE server_only LOGIN; GRANT USAGE ON SCHEMA hapax TO server_only; GRANT SELECT, "
-                "INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hapax TO server_only", database)
-    both = nodes({"store": url.replace("hapax@", "server_only@"), "sweep": {"every": "1s"}})
+    url = cluster.gateway_url(database)
+    both = nodes({"store": url, "sweep": {"every": "1s"}, "reap": {"every": "1h"}, "history": {"retention": "30d"},
+                  "routes": [{"match": "POST /soon", "retention": "1s"}]})
     key = new_key()
+    assert both.gateways[0].post("/soon", key=key).status == 200
+    check.until(lambda: not both.gateways[1].post("/soon", key=key).replayed, "the key has expired, and runs again")
+    assert len(both.provider.ledger(key)) == 2
+    assert cluster.sql("SELECT count(*) FROM hapax.history", database) == ["1"]
     check.problem(both.gateways[0].post(key=key, behave="reset=after"), "upstream_outcome_unknown", 502)
     assert both.gateways[1].post().status == 200
     # Nobody can be asked about it: the reconciler leaves it to a person, by the same rights.
-    check.until(lambda: cluster.sql("SELECT what FROM hapax.event ORDER BY seq", database) ==
+    check.until(lambda: cluster.sql("SELECT what FROM hapax.event ORDER BY seq", database)[-2:] ==
                 ["outcome_lost", "left_to_a_person"], "the loss is told, and left to a person")
 
 

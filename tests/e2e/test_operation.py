@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness import check
+from harness import check, postgres
 from harness.gateway import Gateway, free_port
 from harness.operator_command import Operator
 from harness.secret import new_key
@@ -289,7 +289,8 @@ def test_one_server_per_file(site):
 ])
 def test_cannot_start(tmp_path, config, said):
     """A mistake ends it with a message about it, and a code that is not 0."""
-    one = Gateway(tmp_path, "http://127.0.0.1:9", config)
+    empty = {"store": postgres.shared().url(postgres.shared().database())} if postgres.chosen() else {}
+    one = Gateway(tmp_path, "http://127.0.0.1:9", {**empty, **config})
     one.spawn()
     assert one.wait(20) in (1, 2)
     one.wait_log(said)

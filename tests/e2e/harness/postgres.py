@@ -61,6 +61,7 @@ class Cluster:
         self.process = None
         self.frozen = False
         self.databases = 0
+        self.has_gateway = False
         self.lock = threading.Lock()
         atexit.register(self.close)
         self.make()
@@ -176,6 +177,16 @@ class Cluster:
     def url(self, database):
         return f"postgres://hapax@/{database}?host={self.folder}"
 
+    def gateway_url(self, database):
+        """The same for a role with a gateway's rights and no others, in a database that has its schema."""
+        program = os.environ.get("HAPAX_BIN") or pathlib.Path(__file__).resolve().parents[3] / "build/hapax"
+        subprocess.run([program, "migrate", "--store", self.url(database)], check=True, capture_output=True)
+        with self.lock:
+            if not self.has_gateway:
+                self.sql("CREATE ROLE gateway LOGIN IN ROLE hapax_gateway")
+                self.has_gateway = True
+        return self.url(database).replace("hapax@", "gateway@")
+
 
 SHARED = []
 STORES = {}
@@ -194,5 +205,5 @@ def store_of(folder):
     if not chosen():
         return f"sqlite:{folder}/hapax.db"
     if folder not in STORES:
-        STORES[folder] = shared().url(shared().database())
+        STORES[folder] = shared().gateway_url(shared().database())
     return STORES[folder]
