@@ -28,6 +28,7 @@
  * hands over what does not go well (second_writer.c, which goes on with the numbers).
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -35,6 +36,7 @@
 
 #define BATCH_DEFAULT 256
 #define PROBE_DEFAULT_MS 250
+#define REASON_DEFAULT_MS 10000
 /* An op that was put off: from a fifth of a probe's interval to twenty. */
 #define BACKOFF_FIRST(probe_ms) ((probe_ms) / 5 + 1)
 #define BACKOFF_LAST(probe_ms) ((probe_ms)*20)
@@ -169,18 +171,31 @@ static void refuse(struct hpx_committer *c, struct hpx_store_op *op)
 
 static void tell(struct hpx_committer *c, enum hpx_status status)
 {
+	c->told = status;
+	c->told_ms = hpx_clock_boot_ms();
+	memcpy(c->told_problem, c->problem, sizeof(c->told_problem));
 	if (c->options.changed != NULL)
 		c->options.changed(c->options.user, status, c->problem);
 }
 
+/* A store that is down for another reason than was told last: a database that refused
+ * connections and now refuses the password needs another person. Reasons that take turns
+ * are not told each time. */
+static bool is_news(const struct hpx_committer *c, enum hpx_status status)
+{
+	return (status != c->told || strcmp(c->problem, c->told_problem) != 0) &&
+	       hpx_clock_boot_ms() >= c->told_ms + c->options.reason_ms;
+}
+
 static void go_down(struct hpx_committer *c, enum hpx_status status)
 {
+	bool was_down = c->down;
+
 	c->probe_ms = hpx_clock_boot_ms() + c->options.probe_ms;
 	atomic_store(&c->healthy, false);
-	if (c->down)
-		return;
 	c->down = true;
-	tell(c, status);
+	if (!was_down || is_news(c, status))
+		tell(c, status);
 }
 
 /* Whatever was put off need not wait any longer. */
@@ -522,6 +537,8 @@ enum hpx_status hpx_committer_start(const struct hpx_committer_options *options,
 		c->options.batch_max = BATCH_DEFAULT;
 	if (c->options.probe_ms <= 0)
 		c->options.probe_ms = PROBE_DEFAULT_MS;
+	if (c->options.reason_ms <= 0)
+		c->options.reason_ms = REASON_DEFAULT_MS;
 	hpx_op_fifo_init(&c->retries);
 	hpx_op_fifo_init(&c->second.handed_over);
 	c->second.store = c->options.store->second;

@@ -29,8 +29,10 @@ struct hpx_committer_options {
 	struct hpx_waitlist *waitlist; /* woken for every op that ended an attempt */
 	size_t batch_max;              /* ops in one transaction; 0: 256 */
 	int64_t probe_ms;              /* while down, between probes; 0: 250 */
-	/* Called on the committer's thread when the store goes down or comes
-	 * back (status OK), with a sentence for people. May be NULL. */
+	int64_t reason_ms;             /* while down, least time until another reason is told; 0: 10 s */
+	/* Called on the committer's thread when the store goes down, is down for
+	 * another reason, or comes back (status OK), with a sentence for people. May
+	 * be NULL. */
 	void (*changed)(void *user, enum hpx_status status, const char *problem);
 	void *user;
 };

@@ -39,6 +39,10 @@ struct hpx_committer {
 	unsigned failures; /* ops in a row that failed alone */
 	int64_t probe_ms;  /* when the store is asked again */
 	char problem[HPX_STORE_PROBLEM_SIZE];
+	/* What `changed` was told last, and when. */
+	enum hpx_status told;
+	int64_t told_ms;
+	char told_problem[HPX_STORE_PROBLEM_SIZE];
 	struct hpx_watcher *watcher; /* NULL: nobody else ends attempts */
 	/* For anybody. */
 	_Atomic bool healthy;

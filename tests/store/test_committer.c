@@ -86,10 +86,13 @@ struct setting {
 	struct hpx_committer *committer;
 };
 
-static void start(struct setting *s, struct fixture *f, size_t batch_max)
+/* `reason_ms`: until another reason for being down is told. */
+static void start_telling(struct setting *s, struct fixture *f, size_t batch_max, int64_t reason_ms)
 {
 	struct hpx_committer_options options = { .store = f->store,
 						 .batch_max = batch_max,
+						 .probe_ms = reason_ms > 0 ? 5 : 0,
+						 .reason_ms = reason_ms,
 						 .changed = changed,
 						 .user = &s->board };
 
@@ -101,6 +104,11 @@ static void start(struct setting *s, struct fixture *f, size_t batch_max)
 	f->store->fault = fault;
 	f->store->fault_user = &s->board;
 	assert_status(hpx_committer_start(&options, &s->committer), HPX_OK);
+}
+
+static void start(struct setting *s, struct fixture *f, size_t batch_max)
+{
+	start_telling(s, f, batch_max, 0);
 }
 
 static void stop(struct setting *s)
@@ -325,6 +333,39 @@ static void while_down_reservations_are_refused_and_answers_kept(void **state)
 	stop(&s);
 	assert_string_equal(body_of(s.f, 1), "kept");
 	assert_string_equal(state_of(s.f, 2), "none");
+}
+
+/* Until the store was asked so many times more. */
+static void await_probes(struct setting *s, unsigned count)
+{
+	unsigned wanted = atomic_load(&s->board.runs) + count;
+
+	while (atomic_load(&s->board.runs) < wanted)
+		(void)submit_reserve(s, 4, A);
+}
+
+/* A store that stays down is told of once for each reason, not once for each probe, and
+ * reasons that change quickly are not told each time. */
+static void another_reason_for_being_down_is_told(void **state)
+{
+	static const struct {
+		int64_t reason_ms;
+		unsigned told;
+	} rows[] = { { 1, 2 }, { 3600000, 1 } };
+	struct setting s;
+
+	for (size_t i = 0; i < 2; i++) {
+		start_telling(&s, *state, 0, rows[i].reason_ms);
+		atomic_store(&s.board.full, false);
+		atomic_store(&s.board.down, true);
+		await_probes(&s, 6);
+		assert_int_equal(atomic_load(&s.board.went_down), 1);
+		atomic_store(&s.board.full, true);
+		await_probes(&s, 6);
+		assert_int_equal(atomic_load(&s.board.went_down), rows[i].told);
+		atomic_store(&s.board.down, false);
+		stop(&s);
+	}
 }
 
 /* Mistake 15: an error after the reservation leaves the lock behind. */
@@ -558,6 +599,7 @@ int main(void)
 		ON_EVERY_DRIVER(many_threads_share_commits),
 		ON_EVERY_DRIVER(a_write_into_a_full_disk_is_no_refusal),
 		ON_EVERY_DRIVER(while_down_reservations_are_refused_and_answers_kept),
+		ON_EVERY_DRIVER(another_reason_for_being_down_is_told),
 		ON_EVERY_DRIVER(a_reservation_that_committed_unheard_is_undone),
 		ON_EVERY_DRIVER(a_settled_refusal_is_not_tried_again),
 		ON_EVERY_DRIVER(waiters_are_woken_before_the_submitter_is_told),
