@@ -25,6 +25,20 @@ static int make_directories(char *path)
 	return HPX_EXIT_OK;
 }
 
+/* A home directory that is missing is a mistake of whoever set HOME (a service's user often
+ * has none); a journal made there would never be found again. */
+static int check_home(const char *home)
+{
+	struct stat about;
+
+	if (stat(home, &about) == 0 && S_ISDIR(about.st_mode))
+		return HPX_EXIT_OK;
+	return hpx_cli_call_complain(HPX_EXIT_FAILED,
+				     "HOME is %s, which is no directory: nothing was sent; say where the "
+				     "journal is with --journal FILE, or do without it by --no-journal",
+				     home);
+}
+
 /* Paths that are not absolute are ignored, as the XDG specification asks. */
 static int find_default(char *out, size_t size)
 {
@@ -36,6 +50,8 @@ static int find_default(char *out, size_t size)
 		len = snprintf(out, size, "%s/hapax/calls.db", state);
 	else if (home != NULL && home[0] == '/')
 		len = snprintf(out, size, "%s/.local/state/hapax/calls.db", home);
+	if (len > 0 && (state == NULL || state[0] != '/') && check_home(home) != HPX_EXIT_OK)
+		return HPX_EXIT_FAILED;
 	if (len < 0 || (size_t)len >= size)
 		return hpx_cli_call_complain(HPX_EXIT_FAILED,
 					     "there is no home directory for the journal: "

@@ -41,43 +41,114 @@ static bool is_observed(const struct hpx_settings *settings, const struct hpx_ro
 	return settings->observe || route->observe;
 }
 
+/* The widths of a table of routes, so that every column is as wide as its longest text. */
+struct route_columns {
+	int route;
+	int column[COLUMN_COUNT];
+};
+
+static const char observed_note[] = "  observe: guards nothing";
+
+static void widen(int *width, size_t len)
+{
+	if ((int)len > *width)
+		*width = (int)len;
+}
+
+/* Returns how many terminal columns the table takes. */
+static size_t measure(const struct hpx_settings *settings, struct route_columns *table)
+{
+	size_t whole, note = 0;
+	char text[HPX_UNIT_SIZE];
+
+	*table = (struct route_columns){ .route = (int)strlen("defaults") };
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		widen(&table->column[i], strlen(columns[i]));
+	for (size_t n = 0; n <= settings->route_count; n++) {
+		const struct hpx_route *route = route_at(settings, n);
+
+		widen(&table->route, route->pattern.len);
+		for (size_t i = 0; i < COLUMN_COUNT; i++) {
+			print_column(route, i, text);
+			widen(&table->column[i], strlen(text));
+		}
+		if (is_observed(settings, route))
+			note = sizeof(observed_note) - 1;
+	}
+	whole = 2 + (size_t)table->route + note;
+	for (size_t i = 0; i < COLUMN_COUNT; i++)
+		whole += 2 + (size_t)table->column[i];
+	return whole;
+}
+
 /* A route that only observes says so at the end of its line, because the columns before
  * do not hold there. */
-static enum hpx_status print_route(const struct hpx_route *route, bool observed, int width,
-				   struct hpx_buffer *out)
+static enum hpx_status print_route(const struct hpx_route *route, bool observed,
+				   const struct route_columns *table, struct hpx_buffer *out)
 {
 	enum hpx_status status =
-		hpx_buffer_printf(out, "  %-*.*s", width, HPX_SPAN_ARG(route->pattern));
+		hpx_buffer_printf(out, "  %-*.*s", table->route, HPX_SPAN_ARG(route->pattern));
 	char text[HPX_UNIT_SIZE];
 
 	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++) {
+		bool last = i + 1 == COLUMN_COUNT && !observed;
+
 		print_column(route, i, text);
-		status = hpx_buffer_printf(
-			out, i + 1 < COLUMN_COUNT || observed ? "  %-12s" : "  %s", text);
+		status = hpx_buffer_printf(out, "  %-*s", last ? 0 : table->column[i], text);
 	}
 	if (status == HPX_OK && observed)
-		status = hpx_buffer_text(out, "  observe: guards nothing");
+		status = hpx_buffer_text(out, observed_note);
 	return status == HPX_OK ? hpx_buffer_byte(out, '\n') : status;
 }
 
-static enum hpx_status print_routes(const struct hpx_settings *settings,
-				    struct hpx_buffer *out)
+static enum hpx_status print_table(const struct hpx_settings *settings, const struct route_columns *table,
+				   struct hpx_buffer *out)
 {
-	int width = (int)strlen("defaults");
-	enum hpx_status status;
+	enum hpx_status status = hpx_buffer_printf(out, "ok\n  %-*s", table->route, "route");
 
-	for (size_t n = 0; n < settings->route_count; n++)
-		if ((int)settings->routes[n].pattern.len > width)
-			width = (int)settings->routes[n].pattern.len;
-	status = hpx_buffer_printf(out, "ok\n  %-*s", width, "route");
 	for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++)
-		status = hpx_buffer_printf(out, i + 1 < COLUMN_COUNT ? "  %-12s" : "  %s\n",
-					   columns[i]);
+		status = i + 1 < COLUMN_COUNT ?
+				 hpx_buffer_printf(out, "  %-*s", table->column[i], columns[i]) :
+				 hpx_buffer_printf(out, "  %s\n", columns[i]);
 	for (size_t n = 0; n <= settings->route_count && status == HPX_OK; n++) {
 		const struct hpx_route *route = route_at(settings, n);
-		status = print_route(route, is_observed(settings, route), width, out);
+		status = print_route(route, is_observed(settings, route), table, out);
 	}
 	return status;
+}
+
+/* For a terminal that is narrower than the table: "POST /payments: key required, scope
+ * path, …", which can be broken between words. */
+static enum hpx_status print_list(const struct hpx_settings *settings, struct hpx_buffer *out)
+{
+	enum hpx_status status = hpx_buffer_text(out, "ok\n");
+	char text[HPX_UNIT_SIZE];
+
+	for (size_t n = 0; n <= settings->route_count && status == HPX_OK; n++) {
+		const struct hpx_route *route = route_at(settings, n);
+
+		status = hpx_buffer_printf(out, "  %.*s:", HPX_SPAN_ARG(route->pattern));
+		for (size_t i = 0; i < COLUMN_COUNT && status == HPX_OK; i++) {
+			print_column(route, i, text);
+			status = hpx_buffer_printf(out, "%s %s %s", i > 0 ? "," : "", columns[i], text);
+		}
+		if (status == HPX_OK && is_observed(settings, route))
+			status = hpx_buffer_printf(out, ";%s", observed_note + 1);
+		if (status == HPX_OK)
+			status = hpx_buffer_byte(out, '\n');
+	}
+	return status;
+}
+
+/* `width` is the terminal's; 0: the table has all the room it wants. */
+static enum hpx_status print_routes(const struct hpx_settings *settings, size_t width,
+				    struct hpx_buffer *out)
+{
+	struct route_columns table;
+
+	if (measure(settings, &table) > width && width > 0)
+		return print_list(settings, out);
+	return print_table(settings, &table, out);
 }
 
 static enum hpx_status print_tenant(const struct hpx_settings *settings, struct hpx_buffer *out)
@@ -266,6 +337,7 @@ static int check(const struct hpx_config_flags *flags, const char *openapi, bool
 {
 	struct hpx_config_report report;
 	struct hpx_settings *settings = NULL;
+	size_t width = hpx_cli_columns();
 
 	hpx_config_report_init(&report);
 	enum hpx_status loaded = hpx_config_load(flags, &report, &settings);
@@ -289,7 +361,7 @@ static int check(const struct hpx_config_flags *flags, const char *openapi, bool
 	else if (status == HPX_OK)
 		status = hpx_config_report_print(&report, hpx_config_path(flags), out);
 	if (status == HPX_OK && !json && settings != NULL)
-		status = print_routes(settings, out);
+		status = print_routes(settings, width, out);
 	if (status == HPX_OK && !json && settings != NULL)
 		status = print_tenant(settings, out);
 	if (status == HPX_OK && !json && settings != NULL)
@@ -298,7 +370,7 @@ static int check(const struct hpx_config_flags *flags, const char *openapi, bool
 	hpx_config_report_done(&report);
 	if (status != HPX_OK)
 		fprintf(stderr, "hapax check: %s\n", hpx_status_text(status));
-	int written = hpx_cli_write(hpx_buffer_span(out), stdout);
+	int written = hpx_cli_write_wrapped(hpx_buffer_span(out), json ? 0 : width);
 	return status == HPX_OK && loaded == HPX_OK ? written : HPX_EXIT_FAILED;
 }
 

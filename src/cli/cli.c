@@ -4,11 +4,12 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "cli/cli.h"
-#include "config/suggestion.h"
 #include "service/service.h"
 
 /* The width of the column with flags in --help. */
@@ -20,20 +21,22 @@
 /* All remarks of one report, each within its own bound. */
 #define REPORT_BYTES_MAX ((size_t)256 << 10)
 
-/* Prints the words of `text` in lines of at most LINE columns, each after `indent`. */
-static void print_wrapped(const char *text, int indent)
+/* Prints the words of `rest` in lines of at most `columns` columns. The first begins at
+ * `column`, the others after `indent`. */
+static void print_wrapped(struct hpx_span rest, int column, int indent, int columns)
 {
-	int column = indent;
-	struct hpx_span rest = hpx_span_of(text);
+	bool begun = false; /* the line has a word */
 	struct hpx_span word;
 
 	while (hpx_span_split(&rest, ' ', &word)) {
-		if (column > indent && column + 1 + (int)word.len > LINE) {
+		if (begun && column + 1 + (int)word.len > columns) {
 			printf("\n%*s", indent, "");
 			column = indent;
+			begun = false;
 		}
-		printf("%s%.*s", column > indent ? " " : "", HPX_SPAN_ARG(word));
-		column += (int)word.len + (column > indent);
+		printf("%s%.*s", begun ? " " : "", HPX_SPAN_ARG(word));
+		column += (int)word.len + begun;
+		begun = true;
 	}
 	putchar('\n');
 }
@@ -67,7 +70,7 @@ static void print_flag(const struct hpx_cli_flag *flag)
 		printf("\n%*s", COLUMN, "");
 	else
 		printf("%*s", COLUMN - width, "");
-	print_wrapped(flag->text, COLUMN);
+	print_wrapped(hpx_span_of(flag->text), COLUMN, COLUMN, LINE);
 }
 
 static void print_help(const struct hpx_cli_usage *usage)
@@ -79,6 +82,73 @@ static void print_help(const struct hpx_cli_usage *usage)
 		if (usage->flags[i].text != NULL)
 			print_flag(&usage->flags[i]);
 	print_flag(&help);
+}
+
+/* Names that other programs have for what a command, verb or flag of hapax does. */
+static const char *const synonyms[][2] = {
+	{ "list", "ls" },
+	{ "get", "show" },
+	{ "describe", "show" },
+	{ "view", "show" },
+	{ "info", "show" },
+	{ "cat", "show" },
+	{ "rm", "forget" },
+	{ "delete", "forget" },
+	{ "remove", "forget" },
+	{ "del", "forget" },
+	{ "rm", "discard" },
+	{ "delete", "discard" },
+	{ "remove", "discard" },
+	{ "del", "discard" },
+	{ "drop", "discard" },
+	{ "cancel", "discard" },
+	{ "settle", "resolve" },
+	{ "renew", "extend" },
+	{ "resend", "retry" },
+	{ "requeue", "retry" },
+	{ "redeliver", "retry" },
+	{ "run", "serve" },
+	{ "start", "serve" },
+	{ "server", "serve" },
+	{ "proxy", "serve" },
+	{ "gateway", "serve" },
+	{ "validate", "check" },
+	{ "lint", "check" },
+	{ "config", "check" },
+	{ "worker", "work" },
+	{ "workers", "work" },
+	{ "operations", "keys" },
+	{ "ls", "keys" },
+	{ "outbox", "jobs" },
+	{ "init", "migrate" },
+	{ "upgrade", "migrate" },
+	{ "curl", "call" },
+	{ "post", "call" },
+	{ "request", "call" },
+	{ "audit", "history" },
+	{ "log", "history" },
+	{ "db", "store" },
+	{ "database", "store" },
+	{ "file", "config" },
+	{ "conf", "config" },
+	{ "port", "listen" },
+	{ "bind", "listen" },
+	{ "addr", "listen" },
+	{ "backend", "upstream" },
+	{ "to", "upstream" },
+};
+
+void hpx_cli_consider(struct hpx_suggestion *suggestion, struct hpx_span given,
+		      const char *candidate)
+{
+	for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+		if (hpx_span_ieq(given, hpx_span_of(synonyms[i][0])) &&
+		    strcmp(candidate, synonyms[i][1]) == 0) {
+			suggestion->word = hpx_span_of(candidate);
+			suggestion->distance = 0;
+			return;
+		}
+	hpx_suggestion_consider(suggestion, given, hpx_span_of(candidate));
 }
 
 /* The flag of that name, or, where there is a letter, of that letter. */
@@ -102,8 +172,7 @@ static void complain_unknown(const struct hpx_cli_usage *usage, const char *comm
 
 	for (size_t i = 0; i < usage->flag_count; i++)
 		if (usage->flags[i].text != NULL)
-			hpx_suggestion_consider(&suggestion, name,
-						hpx_span_of(name_of(&usage->flags[i])));
+			hpx_cli_consider(&suggestion, name, name_of(&usage->flags[i]));
 	fprintf(stderr, "hapax %s: unknown flag --%.*s", command, HPX_SPAN_ARG(name));
 	if (suggestion.word.ptr != NULL)
 		fprintf(stderr, "; did you mean --%.*s?\n", HPX_SPAN_ARG(suggestion.word));
@@ -303,6 +372,36 @@ int hpx_cli_write(struct hpx_span text, FILE *stream)
 		return HPX_EXIT_OK;
 	fprintf(stderr, "hapax: cannot write: %s\n", strerror(errno));
 	return HPX_EXIT_FAILED;
+}
+
+size_t hpx_cli_columns(void)
+{
+	struct winsize size;
+
+	return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+int hpx_cli_write_wrapped(struct hpx_span text, size_t columns)
+{
+	struct hpx_span line;
+
+	if (columns == 0)
+		return hpx_cli_write(text, stdout);
+	while (hpx_span_line(&text, &line)) {
+		int indent = 0;
+
+		while ((size_t)indent < line.len && line.ptr[indent] == ' ')
+			indent++;
+		/* Only what must be broken is: a table keeps its spaces. */
+		if (line.len <= columns) {
+			printf("%.*s\n", HPX_SPAN_ARG(line));
+		} else {
+			printf("%*s", indent, "");
+			print_wrapped(hpx_span_skip(line, (size_t)indent), indent, indent + 2,
+				      (int)columns);
+		}
+	}
+	return hpx_cli_write(HPX_SPAN(""), stdout);
 }
 
 /* ---- JSON ---- */

@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "config/config.h"
+#include "config/suggestion.h"
 
 /* Exit codes, the same for every command. */
 #define HPX_EXIT_OK 0
@@ -70,6 +71,11 @@ bool hpx_cli_read(const struct hpx_cli_usage *usage, int argc, char **argv, int 
 size_t hpx_cli_config_flags(struct hpx_config_flags *flags,
 			    struct hpx_cli_flag rows[HPX_CONFIG_FLAG_MAX]);
 
+/* hpx_suggestion_consider for the name of a command, verb or flag: the name that other
+ * programs use for the same thing ("list" for "ls") is as near as can be. */
+void hpx_cli_consider(struct hpx_suggestion *suggestion, struct hpx_span given,
+		      const char *candidate);
+
 /* Whether a file's name has this ending. */
 bool hpx_cli_ends_with(const char *text, const char *end);
 
@@ -89,6 +95,12 @@ int hpx_cli_write(struct hpx_span text, FILE *stream);
 /* Gets a page of a running gateway's admin listener: "127.0.0.1:8081", a URL, or
  * "unix:PATH". NULL, or what went wrong, for people; `page` bounds what is read. */
 const char *hpx_cli_fetch(const char *admin, const char *path, struct hpx_buffer *page);
+
+/* The width of the terminal that standard output is; 0 where it is none, or does not say. */
+size_t hpx_cli_columns(void);
+/* hpx_cli_write to standard output, with lines of at most `columns` columns, broken between
+ * words; what a line breaks into is indented below it. 0: lines stay as they are. */
+int hpx_cli_write_wrapped(struct hpx_span text, size_t columns);
 
 /* A JSON document in `out`, for hpx_cli_json_print. */
 void hpx_cli_json_init(struct hpx_json_writer *json, struct hpx_buffer *out);

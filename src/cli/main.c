@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "config/suggestion.h"
 
 static const struct hpx_command commands[] = {
 	{ "serve", "Stands in front of an HTTP API: a retried POST happens once.",
@@ -57,7 +56,7 @@ static int complain_unknown(const char *name)
 	struct hpx_suggestion suggestion = { 0 };
 
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		hpx_suggestion_consider(&suggestion, hpx_span_of(name), hpx_span_of(commands[i].name));
+		hpx_cli_consider(&suggestion, hpx_span_of(name), commands[i].name);
 	fprintf(stderr, "hapax: there is no command \"%s\"", name);
 	if (suggestion.word.ptr != NULL)
 		fprintf(stderr, "; did you mean \"%.*s\"?", HPX_SPAN_ARG(suggestion.word));
@@ -65,7 +64,7 @@ static int complain_unknown(const char *name)
 	return HPX_EXIT_USAGE;
 }
 
-/* `hapax help X` is `hapax X --help`. */
+/* `hapax help X` is `hapax X --help`, and `hapax help X Y` is `hapax X Y --help`. */
 static int help(int argc, char **argv)
 {
 	const struct hpx_command *command = argc > 1 ? find(argv[1]) : NULL;
@@ -77,8 +76,9 @@ static int help(int argc, char **argv)
 		print_help(stdout);
 		return HPX_EXIT_OK;
 	}
-	char *arguments[] = { argv[1], flag, NULL };
-	return command->run(2, arguments);
+	char *verb = argc > 2 ? argv[2] : NULL;
+	char *arguments[] = { argv[1], verb != NULL ? verb : flag, verb != NULL ? flag : NULL, NULL };
+	return command->run(verb != NULL ? 3 : 2, arguments);
 }
 
 /* The number of a standard stream that was closed would be given to the next file or

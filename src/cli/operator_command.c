@@ -309,7 +309,13 @@ int hpx_operator_run(const struct hpx_operator_verbs *verbs, int argc, char **ar
 	for (size_t i = 0; i < verbs->verb_count; i++)
 		if (strcmp(argv[1], verbs->verbs[i].name) == 0)
 			return run_verb(verbs, &verbs->verbs[i], argc - 1, argv + 1);
-	fprintf(stderr, "hapax %s: there is no \"%s\"; the verbs are %s\n", verbs->name, argv[1],
-		verbs->verb_names);
+	struct hpx_suggestion suggestion = { 0 };
+	for (size_t i = 0; i < verbs->verb_count; i++)
+		hpx_cli_consider(&suggestion, hpx_span_of(argv[1]), verbs->verbs[i].name);
+	fprintf(stderr, "hapax %s: there is no \"%s\"", verbs->name, argv[1]);
+	if (suggestion.word.ptr != NULL)
+		fprintf(stderr, "; did you mean \"%.*s\"?\n", HPX_SPAN_ARG(suggestion.word));
+	else
+		fprintf(stderr, "; the verbs are %s\n", verbs->verb_names);
 	return HPX_EXIT_USAGE;
 }

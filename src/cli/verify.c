@@ -41,12 +41,37 @@ static int complain(const char *what, const char *cause, int code)
 
 #define BODY_SHOWN 2048
 
-static void print_list(void)
+static const char *weight_of(const struct hpx_row *row)
+{
+	return row->weight == HPX_ROW_REQUIRED ? "required" : "advised";
+}
+
+static int print_list(void)
 {
 	for (size_t i = 0; i < hpx_row_count; i++)
-		printf("%-18s %-9s %s\n", hpx_rows[i].name,
-		       hpx_rows[i].weight == HPX_ROW_REQUIRED ? "required" : "advised",
+		printf("%-18s %-9s %s\n", hpx_rows[i].name, weight_of(&hpx_rows[i]),
 		       hpx_rows[i].title);
+	return hpx_cli_write(HPX_SPAN(""), stdout);
+}
+
+static int print_json_list(void)
+{
+	struct hpx_buffer text;
+	struct hpx_json_writer json;
+
+	hpx_cli_json_init(&json, &text);
+	hpx_json_begin_array(&json, NULL);
+	for (size_t i = 0; i < hpx_row_count; i++) {
+		hpx_json_begin_object(&json, NULL);
+		hpx_json_put_text(&json, "name", hpx_rows[i].name);
+		hpx_json_put_text(&json, "weight", weight_of(&hpx_rows[i]));
+		hpx_json_put_text(&json, "title", hpx_rows[i].title);
+		hpx_json_put_text(&json, "why", hpx_rows[i].why);
+		hpx_json_put_text(&json, "sends", hpx_rows[i].sends);
+		hpx_json_end_object(&json);
+	}
+	hpx_json_end_array(&json);
+	return hpx_cli_json_print(&json, "verify", "the list cannot be printed");
 }
 
 /* Indented, and harmless on a terminal. */
@@ -350,7 +375,7 @@ static size_t list_flags(struct verify_command *v, struct hpx_cli_flag flags[HPX
 		{ "dry-run", NULL, "Shows what would be sent; opens no connection.",
 		  &v->dry_run },
 		{ "list", NULL, "Lists the rows.", &v->list },
-		{ "json", NULL, "Prints the report as JSON.", &v->output.json },
+		{ "json", NULL, "Prints the report, or the list, as JSON.", &v->output.json },
 		{ "junit", "FILE", "Writes JUnit's XML, for CI.", &v->output.junit },
 		{ "log", "FILE", "Writes every request and answer, one JSON object a line.", &v->output.log },
 		{ "all", NULL, "Explains every row, not only the broken ones.", &v->output.all },
@@ -431,10 +456,8 @@ int hpx_cli_verify(int argc, char **argv)
 
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
-	if (v.list != NULL) {
-		print_list();
-		return HPX_EXIT_OK;
-	}
+	if (v.list != NULL)
+		return v.output.json != NULL ? print_json_list() : print_list();
 	/* The URL is the first row of the table. */
 	if (rest < argc)
 		v.options.values[0][0] = argv[rest];

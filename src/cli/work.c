@@ -108,7 +108,7 @@ int hpx_cli_work(int argc, char **argv)
 		.flags = rows,
 		.flag_count = sizeof(rows) / sizeof(rows[0]),
 	};
-	struct hpx_config_flags flags = { .value = { NULL } };
+	struct hpx_config_flags flags = { .without_gateway = true };
 	int rest, code;
 
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))

@@ -21,6 +21,8 @@ struct hpx_config_flags {
 	/* The command only looks into the store: no secret is read, because its user
 	 * need not be able to read any. */
 	bool without_secrets;
+	/* No gateway is started by it: `upstream` may be missing, unless a probe asks it. */
+	bool without_gateway;
 };
 /* `flag` is the name without the dashes; the table must have it. `value` NULL: it was
  * not given. */

@@ -65,6 +65,7 @@ enum hpx_status hpx_config_read(struct hpx_span text, const struct hpx_config_fl
 		.report = report,
 		.scratch = &scratch,
 		.without_secrets = flags->without_secrets,
+		.without_gateway = flags->without_gateway,
 	};
 
 	if (context.settings == NULL)

@@ -123,7 +123,11 @@ static void refuse_unknown(const struct hpx_option_parser *parser,
 	char suggestion[HPX_OPTION_PATH_SIZE];
 
 	hpx_option_suggest(parser->table, path, suggestion);
-	if (suggestion[0] == '\0')
+	/* {from:header}: to YAML the whole is a name. */
+	if (node->empty && memchr(node->name.ptr, ':', node->name.len) != NULL)
+		hpx_config_remark(parser->report, HPX_CONFIG_MISTAKE, node->line, node->column, path,
+				  "is no option; a space is missing after the colon");
+	else if (suggestion[0] == '\0')
 		hpx_config_remark(parser->report, HPX_CONFIG_MISTAKE, node->line,
 				  node->column, path, "is no option%s%s",
 				  parser->table->listed_by != NULL ? "; " : "",

@@ -26,6 +26,7 @@ struct hpx_parse_context {
 	struct hpx_config_report *report;
 	struct hpx_arena *scratch; /* dies with the context */
 	bool without_secrets;
+	bool without_gateway;
 	struct hpx_yaml tree;
 	struct hpx_given_set global;
 	struct hpx_given_set defaults;

@@ -48,7 +48,7 @@ static void check_addresses(struct hpx_parse_context *context)
 {
 	const struct hpx_settings *settings = context->settings;
 
-	if (!is_given(context, "upstream"))
+	if (!is_given(context, "upstream") && !context->without_gateway && !context->without_secrets)
 		mistake(context, "upstream",
 			"is missing; say where the API is, e.g. upstream: "
 			"http://127.0.0.1:9000, or --upstream on the command line");

@@ -198,6 +198,10 @@ static void check_probe(struct hpx_parse_context *context, const struct hpx_loca
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE, "url",
 				    "is missing: a probe cannot ask an upstream behind unix:; give "
 				    "its http:// or https:// URL");
+	else if (probe->caller.url == NULL && !target && context->without_gateway)
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE, "url",
+				    "is missing, and so is upstream, which a probe without a URL asks; give "
+				    "one of them: upstream: http://127.0.0.1:9000");
 	check_caller(context, location, PROBE, &probe->caller);
 	check_mapping(context, location, PROBE, &probe->mapping);
 	check_answer(context, location, PROBE, &probe->answer, true);

@@ -2,9 +2,8 @@
  * no recursion, whatever the file looks like. */
 #include "config/yaml.h"
 
-#include <yaml.h>
-
 #include "base/status.h"
+#include "config/yaml_syntax.h"
 
 /* A mapping or list whose end has not come yet. */
 struct open {
@@ -257,6 +256,7 @@ static yaml_mark_t mark_of(struct hpx_span text, size_t offset)
 static void refuse_syntax(struct builder *builder, const yaml_parser_t *parser)
 {
 	yaml_mark_t mark = parser->problem_mark;
+	char words[HPX_YAML_WORDS_SIZE];
 
 	if (parser->error == YAML_MEMORY_ERROR) {
 		builder->status = HPX_NOMEM;
@@ -264,12 +264,9 @@ static void refuse_syntax(struct builder *builder, const yaml_parser_t *parser)
 	}
 	if (parser->error == YAML_READER_ERROR)
 		mark = mark_of(builder->text, parser->problem_offset);
+	hpx_yaml_explain(builder->text, parser, &mark, words);
 	hpx_config_remark(builder->report, HPX_CONFIG_MISTAKE, (unsigned)mark.line + 1,
-			  (unsigned)mark.column + 1, HPX_SPAN(""),
-			  "this is not YAML: %s%s%s; the rest was not read",
-			  parser->context ? parser->context : "",
-			  parser->context ? ", " : "",
-			  parser->problem ? parser->problem : "malformed");
+			  (unsigned)mark.column + 1, HPX_SPAN(""), "%s; the rest was not read", words);
 }
 
 static void read_events(struct builder *builder, yaml_parser_t *parser)

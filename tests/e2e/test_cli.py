@@ -1,13 +1,17 @@
 """Shows that a person can look into the store and settle what is unknown with
 `hapax keys`, beside a running gateway, and that every mistake says what to do."""
+import fcntl
 import getpass
 import json
 import os
+import pty
 import re
 import signal
 import sqlite3
 import ssl
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -292,6 +296,10 @@ def test_accept_clock(cli):
     (["forget", "abcdef", "--reason", ""], USAGE, "--reason"),
     (["accept-clock"], USAGE, "--reason"),
     (["burn"], USAGE, "the verbs are"),
+    (["list"], USAGE, 'did you mean "ls"?'),
+    (["get"], USAGE, 'did you mean "show"?'),
+    (["rm"], USAGE, 'did you mean "forget"?'),
+    (["reslove"], USAGE, 'did you mean "resolve"?'),
 ])
 def test_mistakes_say_what_to_do(cli, arguments, code, told):
     """Every way to call it wrongly has its own sentence and exit code."""
@@ -310,6 +318,84 @@ def test_a_file_without_its_flag(tmp_path, command):
         done = subprocess.run([binary(), *command.split(), name], cwd=tmp_path, capture_output=True,
                               timeout=30, check=False)
         assert done.returncode == USAGE and told in done.stderr, done
+
+
+@pytest.mark.parametrize("line, told", [
+    ("jobs list", 'did you mean "ls"?'),
+    ("jobs rm", 'did you mean "discard"?'),
+    ("jobs get", 'did you mean "show"?'),
+    ("jobs resend", 'did you mean "retry"?'),
+    ("jobs burn", "the verbs are ls, show, retry and discard"),
+    ("key", 'did you mean "keys"?'),
+    ("run", 'did you mean "serve"?'),
+    ("validate", 'did you mean "check"?'),
+    ("worker", 'did you mean "work"?'),
+    ("xyzzy", "`hapax --help` lists the commands"),
+    ("serve --port 80", "did you mean --listen?"),
+    ("serve --backend x", "did you mean --upstream?"),
+    ("keys ls --db x", "did you mean --store?"),
+    ("help kyes", 'did you mean "keys"?'),
+    ("help keys list", 'did you mean "ls"?'),
+])
+def test_near_misses(line, told):
+    """A mistyped word, and the word of another program, lead to ours."""
+    require_program()
+    done = subprocess.run([binary(), *line.split()], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, told in done.stderr) == (USAGE, True), done
+
+
+@pytest.mark.parametrize("words", ["serve", "keys", "keys resolve", "jobs discard", "verify"])
+def test_help_of_a_command(words):
+    """`hapax help X Y` is `hapax X Y --help`."""
+    require_program()
+    short, long = [subprocess.run([binary(), *line.split()], capture_output=True, text=True, timeout=30, check=True).stdout
+                   for line in (f"help {words}", f"{words} --help")]
+    assert short == long and short.startswith(f"Usage: hapax {words}"), short
+
+
+CHECKED = """upstream: http://127.0.0.1:9000
+store: sqlite:x.db
+routes:
+  - match: POST /payments/{payment}/refunds
+    server_error: unknown
+  - match: POST /seen
+    observe: true
+"""
+
+
+def check_on_terminal(folder, columns):
+    """What `hapax check` prints on a terminal of that width, line by line."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    done = subprocess.run([binary(), "check", "--config", "c.yaml"], cwd=folder, stdout=theirs, timeout=30, check=False)
+    os.close(theirs)
+    said = b""
+    try:
+        while piece := os.read(ours, 65536):
+            said += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert done.returncode == OK, said
+    return said.decode().splitlines()
+
+
+def test_check_fits_the_terminal(tmp_path):
+    """Broken between words, and nothing is lost; a table where there is room, and in a file."""
+    require_program()
+    (tmp_path / "c.yaml").write_text(CHECKED)
+    whole = subprocess.run([binary(), "check", "--config", "c.yaml"], cwd=tmp_path, capture_output=True, text=True,
+                           timeout=30, check=True).stdout
+    assert check_on_terminal(tmp_path, 400) == whole.splitlines()
+    table = [line.split()[:8] for line in whole.splitlines() if "retry" in line or "unknown" in line]
+    assert ["POST", "/payments/{payment}/refunds", "required", "path", "unknown", "conflict", "now", "24h"] in table, whole
+    for columns in (80, 40):
+        lines = check_on_terminal(tmp_path, columns)
+        assert max(map(len, lines)) <= columns, lines
+        text = " ".join(" ".join(lines).split())
+        assert ("POST /payments/{payment}/refunds: key required, scope path, server_error unknown, concurrent conflict, "
+                "deliver now, retention 24h") in text, lines
+        assert "retention 24h; observe: guards nothing" in text, lines
 
 
 def test_keys_never_creates_a_store(tmp_path):

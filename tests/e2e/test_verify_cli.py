@@ -96,6 +96,9 @@ def test_list():
     assert report.code == 0 and not report.err, f"{report}"
     for row in ("first", "at_once_100", "crash_settled"):
         assert re.search(rf"^\s*{row}\b", report.out, re.M), f"{report}"
+    rows = json.loads(run("--list", "--json").out)
+    assert [row["name"] for row in rows] == [line.split()[0] for line in report.out.splitlines()]
+    assert all(row["weight"] in ("required", "advised") and row["title"] and row["sends"] for row in rows), rows
 
 
 def test_dry_run(tmp_path):

@@ -34,9 +34,12 @@ class Deployment:
         self.operator = Operator(self.gateway)
         self.work_processes = []
 
-    def work_process(self):
+    def new_process(self):
         self.work_processes.append(WorkProcess(self.folder, self.gateway, len(self.work_processes)))
-        return self.work_processes[-1].start()
+        return self.work_processes[-1]
+
+    def work_process(self):
+        return self.new_process().start()
 
     def close(self):
         try:
@@ -106,6 +109,17 @@ def test_it_delivers_what_a_gateway_only_accepts(deployment):
     assert (shown.status, shown.json()["state"]) == (200, "completed")
     assert len(here.external.ledger.effects(operation=reference)) == 1
     assert not any("event=job_delivered" in line for line in here.gateway.lines)
+
+
+@needs_postgres
+def test_it_needs_no_upstream(deployment):
+    """Jobs go to their targets: the file of a process that only delivers names no API."""
+    here = deployment()
+    reference = owe(here.gateway)
+    work = here.new_process()
+    del work.config["upstream"]
+    work.start().wait_log(f"event=job_delivered .*{reference}")
+    assert len(here.external.ledger.effects(operation=reference)) == 1
 
 
 @needs_postgres

@@ -213,10 +213,8 @@ static void check_says_what_is_wrong(void **state)
 		  0,
 		  "warning: defaults.server_error: is not given, and holds where no route says "
 		  "it: " QUESTION "ok\n"
-		  "  route     key           scope         server_error  concurrent    "
-		  "deliver       retention\n"
-		  "  defaults  required      path          retry         conflict      "
-		  "now           24h\n"
+		  "  route     key       scope  server_error  concurrent  deliver  retention\n"
+		  "  defaults  required  path   retry         conflict    now      24h\n"
 		  "  tenant: " TENANT "\n",
 		  "" },
 		{ hpx_cli_check,
@@ -314,7 +312,7 @@ static void check_asks_what_a_500_means(void **state)
 	}
 }
 
-#define OBSERVED "24h           observe: guards nothing\n"
+#define OBSERVED "24h        observe: guards nothing\n"
 #define GUARDED "24h\n"
 
 static void check_shows_what_is_only_observed(void **state)

@@ -326,18 +326,102 @@ static void yaml(void **state)
 		  "f:3:11: nested deeper than any option; the rest was not read\n" },
 		{ GOOD "loops: [1\nlisten: x\n",
 		  "f:3:8: loops: must be a single value, not a list\n"
-		  "f:4:7: this is not YAML: while parsing a flow sequence, did not find "
-		  "expected "
-		  "',' or ']'; the rest was not read\n" },
-		{ GOOD "loops:\t\"\n", "f:4:1: this is not YAML: while scanning a quoted "
-				       "scalar, found unexpected end "
-				       "of stream; the rest was not read\n" },
-		{ UP "a: \x01\n",
-		  "f:2:4: this is not YAML: control characters are not allowed; the rest "
-		  "was not read\n" },
+		  "f:4:7: a comma or ] is missing here: the [ of line 3 is not closed; the rest was "
+		  "not read\n" },
 	};
 	(void)state;
 	check(rows, COUNT(rows));
+}
+
+#define UNREAD "; the rest was not read\n"
+#define TAB "a tab stands where YAML wants spaces: indent with spaces" UNREAD
+#define NO_COLON "a colon and a space are missing after the option's name: write name: value" UNREAD
+#define NO_SPACE "a space is missing after the colon: write name: value" UNREAD
+#define TOO_FAR "has a value already, so begin both in the same column" UNREAD
+#define CANNOT_BEGIN(c) "a value cannot begin with " c ": put the value into quotes, '...'" UNREAD
+
+/* What is no YAML is told by what to write, at the mistake itself. */
+static void syntax(void **state)
+{
+	static const struct row rows[] = {
+		{ UP "\tloops: 1\n", "f:2:1: " TAB },
+		{ UP "limits:\n\thead: 2KiB\n", "f:3:1: " TAB },
+		{ UP "limits: |\n\thead\n", "f:3:1: " TAB },
+		{ UP "loops:\t\"\n", "f:2:8: a quote (\") begins here and is not closed: write another at "
+				     "the value's end" UNREAD },
+		{ UP "# \xc3\xa9\nloops: 'a\nlisten: x\n", "f:3:8: a quote (') begins here and is not closed: write "
+							   "another at the value's end" UNREAD },
+		{ UP "loops: 1'\nnode: 'x' y\n", "f:2:8: loops: \"1'\" is no whole number from 0 to 256\n"
+						 "f:3:1: node: is no option\n"
+						 "f:3:11: text follows the closing quote of a value: is a quote "
+						 "before it not closed? A quote inside of '...' is written "
+						 "twice" UNREAD },
+		{ UP "admin:127.0.0.1:80\nloops: 2\n", "f:2:6: " NO_SPACE },
+		{ UP "limits:\n  head:2KiB\n  body: 1\n", "f:2:1: limits: must be a mapping of options, not a single value\nf:3:7: " NO_SPACE },
+		{ UP "admin 127.0.0.1:80\nloops: 2\n", "f:2:1: " NO_COLON },
+		{ UP "loops\n", "f:2:1: " NO_COLON },
+		{ "loops\n# \nlisten: x\n", "f:1:1: " NO_COLON
+					    "f:1:1: a configuration is a mapping of options (listen: ...), not a single "
+					    "value\n" },
+		{ UP "loops: 1\n  admin: x\n", "f:2:8: loops: \"1 admin\" is no whole number from 0 to 256\n"
+					       "f:3:3: this line is indented too far: line 2 " TOO_FAR },
+		{ UP "limits:\n  head: 2KiB\n admin: 3\n",
+		  "f:4:2: this line begins in column 2, the options around it in column 1 (line 1): begin them "
+		  "in the same column" UNREAD },
+		{ "  " UP "loops: 1\n", "f:2:1: this line begins before the first option of the file: begin all options "
+					"of the top level in the same column" UNREAD },
+		{ UP "]\n", "f:2:1: an option is missing here: write name: value" UNREAD },
+		{ UP "- a\n", "f:2:1: a list item (-) stands among options: indent it further than the list's name, "
+			      "or write name: value" UNREAD },
+		{ UP "admin: a: b\n", "f:2:8: admin: a port is missing (host:port); write e.g. 127.0.0.1:8081 or off\n"
+				      "f:2:9: a second colon with a space stands in one line: put the value into "
+				      "quotes, '...'" UNREAD },
+		{ UP "trusted_peers: - ::1\n", "f:2:16: a list (-) begins on its own line: put it below the option's "
+					       "name, or write [a, b]" UNREAD },
+		{ UP "trusted_peers:\n  - ::1\n  foo: 1\n",
+		  "f:4:3: this line is no list item, but begins where those of line 3 do: write - before it, "
+		  "or begin it in another column" UNREAD },
+		{ UP "limits: {head: 2KiB\nloops: 1\n", "f:2:16: limits.head: \"2KiB loops\" is no size: write a whole number of bytes, or with a unit, e.g. "
+							"512, 32KiB, 1MiB or 1GiB\n"
+							"f:3:6: a comma or } is missing here: the { of line 2 is not "
+							"closed" UNREAD },
+		{ UP "trusted_peers: [::1]\n", "f:2:17: " CANNOT_BEGIN(":") },
+		{ UP "trusted_peers: [10.0.0.1, \n", "f:3:1: a value is missing here, or a ] or } that closes what was "
+						     "opened before" UNREAD },
+		{ UP "loops: @a\n", "f:2:8: " CANNOT_BEGIN("@") },
+		{ UP "loops: * a\n", "f:2:8: " CANNOT_BEGIN("*") },
+		{ UP "loops: & a\n", "f:2:8: " CANNOT_BEGIN("&") },
+		{ UP "loops: \"\\q\"\n", "f:2:9: in double quotes, a backslash begins an escape, and this is none: "
+					 "write \\\\, or put the value into single quotes" UNREAD },
+		{ UP "a: \x01\n", "f:2:4: a control character (0x01) is not allowed: remove it" UNREAD },
+		{ UP "a: \xff\n", "f:2:4: this is not UTF-8: save the file as UTF-8" UNREAD },
+		{ UP "tenant: {from:header}\n", "f:2:10: tenant.from:header: is no option; a space is missing after "
+						"the colon\n" },
+		{ UP "%x\n", "f:2:3: this is not YAML: while scanning a directive, found unknown directive "
+			     "name" UNREAD },
+	};
+	(void)state;
+	check(rows, COUNT(rows));
+}
+
+/* Commands that start no gateway need no upstream, unless a probe asks it. */
+static void upstream_not_needed(void **state)
+{
+	static const struct hpx_config_flags work = { .without_gateway = true };
+	static const struct hpx_config_flags look = { .without_secrets = true };
+	static const char asks[] = STORE "defaults: {reconcile: {settle_after: 1m, probe: {get: '/o?operation={operation}', "
+					 "applied: [200], not_applied: [404]}}}\n";
+	(void)state;
+
+	test_report(STORE, NULL, HPX_INVALID,
+		    "f: upstream: is missing; say where the API is, e.g. upstream: http://127.0.0.1:9000, or "
+		    "--upstream on the command line\n");
+	test_report(STORE, &work, HPX_OK, "");
+	test_report(STORE, &look, HPX_OK, "");
+	test_report(asks, &look, HPX_OK, "");
+	test_report(asks, &work, HPX_INVALID,
+		    "f: defaults.reconcile.probe.url: is missing, and so is upstream, which a probe without a URL asks; "
+		    "give one of them: upstream: http://127.0.0.1:9000\n");
 }
 
 static void routes(void **state)
@@ -432,7 +516,7 @@ static void bounds(void **state)
 		{ GOOD "routes:\n", "- x\n", 150, "and 50 more\n" },
 		{ GOOD "upstream_name: ", "a", 256, "must have 1 to 255 characters" },
 		{ GOOD "loops: ", "9", 1000, "is no whole number" },
-		{ GOOD, "a", 1 << 16, "this is not YAML" },
+		{ GOOD, "a", 1 << 16, "a colon and a space are missing" },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -456,6 +540,8 @@ int main(void)
 		cmocka_unit_test(shapes),
 		cmocka_unit_test(names),
 		cmocka_unit_test(yaml),
+		cmocka_unit_test(syntax),
+		cmocka_unit_test(upstream_not_needed),
 		cmocka_unit_test(routes),
 		cmocka_unit_test(everything_at_once_in_the_order_of_the_file),
 		cmocka_unit_test(flags),
