@@ -5,6 +5,7 @@
 #   make run        installs what is missing, builds, and starts the demo
 #   make install    installs program, libraries, headers, man pages and the unit (DESTDIR, PREFIX)
 #   make deb        builds Debian packages into build-deb/
+#   make site       builds the documents as a static site with a search, into build-site/html
 #   make check      builds what changed, and runs the fast tests: about a minute
 #   make format     sets every C file as .clang-format says
 #   make test       installs what is missing, builds, and runs every test
@@ -48,6 +49,10 @@ deb:
 	@tools/packages build deb
 	tools/deb
 
+site:
+	@tools/packages site
+	tools/site
+
 check test:
 	@tools/packages build test
 	tools/test $(filter check,$@)
@@ -78,4 +83,4 @@ bench bench-quick bench-unknowns bench-attack: all
 clean:
 	rm -rf build build-*
 
-.PHONY: all examples run install deb check format test test-all recipes fuzz bench bench-quick bench-unknowns bench-attack clean
+.PHONY: all examples run install deb site check format test test-all recipes fuzz bench bench-quick bench-unknowns bench-attack clean
