@@ -456,7 +456,7 @@ def test_payments_under_attack(site):
     """Hundreds of connections from many addresses attack in every way at once, and the
     customers that pay meanwhile are never refused; each payment happens once."""
     one = site({"limits": {"preset": "public", "connections": 400}})
-    attack = [sys.executable, "-B", ATTACKERS, str(one.gateway.address[1]), "8"]
+    attack = [sys.executable, "-B", ATTACKERS, str(one.gateway.address[1]), "8", "2000"]
     with subprocess.Popen(attack + [f"{kind}={4 if kind == 'bomb' else 60}" for kind in KINDS],
                           stdout=subprocess.PIPE, text=True) as attackers:
         try:
