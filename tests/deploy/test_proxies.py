@@ -28,3 +28,19 @@ def test_proxy(recipe, provider, name):
 
     chain.judge(one, send, lambda key: len(provider.ledger(key)), arrived)
     assert arrived(provider.seen()[-1]["Idempotency-Key"].strip('"'))[1] == "https"
+
+
+@pytest.mark.parametrize("name", ["nginx", "caddy", "haproxy"])
+def test_nobody_names_itself(recipe, provider, name):
+    """Where the proxy is to name the caller, a name that came from outside does not get through it."""
+    require(name, "openssl")
+    one = recipe(name, service=provider.port,
+                 replace={"{from: authorization}": "{from: header, name: X-Forwarded-User, anonymous: refuse}"})
+    one.run("Start")
+    answer = chain.post(one.port["8443"], "order-17", ca=one.folder / "tls.crt", headers=chain.FORGED)
+    assert answer.status == 401 and provider.seen() == [], answer
+    # Past the proxy, from its own address, the name is believed: that is what trusted_peers says.
+    done = one.execute(f"curl -s -o answer -w '%{{http_code}}' -H 'X-Forwarded-User: alice' -H 'Idempotency-Key: order-17' "
+                       f"-d amount=10 http://127.0.0.1:{one.port['8080']}/payments")
+    [operation] = chain.operations(one, "order-17")
+    assert done == "200" and operation["tenant"] == "header:alice", (done, operation)
