@@ -1,7 +1,7 @@
 /* The client's retry decision: whether an answer, or the lack of one, is definite, and
  * if not, whether the same request is sent again with the same key. No clock and no
- * network. The cases are in tests/client/answers.json, which also judge the JavaScript
- * client.
+ * network. The cases are in tests/client/answers.json, which also judge the clients in
+ * JavaScript and Python.
  *
  * Doubt: this attempt or an earlier one may have happened without its answer
  * being known. Only a definite answer ends it; until then the key must not be
