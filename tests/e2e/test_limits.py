@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import resource
+import secrets
 import signal
 import socket
 import subprocess
@@ -241,11 +242,43 @@ def connect_from(gateway, address):
     return Wire(sock)
 
 
-def half_a_body(gateway, address, stack, sent=800 << 10):
+PROXY = "127.0.0.9"
+
+
+class Way:
+    """How callers of many addresses reach the gateway: themselves, or by a trusted proxy that
+    names them. In front of the true name stands what the caller itself has sent, another one
+    each time."""
+
+    def __init__(self, site, proxied):
+        self.site, self.proxied = site, proxied
+
+    def __call__(self, config=None):
+        return self.site({**(config or {}), **({"trusted_peers": [PROXY]} if self.proxied else {})})
+
+    def connect(self, gateway, address):
+        return connect_from(gateway, PROXY if self.proxied else address)
+
+    def named(self, address):
+        invented = f"198.51.100.{secrets.randbelow(254) + 1}"
+        return [("X-Forwarded-For", f"{invented}, {address}" if self.proxied else invented)]
+
+    def post(self, gateway, address, **how):
+        with self.connect(gateway, address) as wire:
+            wire.send(gateway.request("POST", "/pay", headers=self.named(address), **how))
+            return wire.answer()
+
+
+@pytest.fixture(params=[False, True], ids=["themselves", "by a proxy"])
+def way(site, request):
+    return Way(site, request.param)
+
+
+def half_a_body(way, gateway, address, stack, sent=800 << 10):
     """A guarded request whose body stops before its end."""
-    wire = stack.enter_context(connect_from(gateway, address))
+    wire = stack.enter_context(way.connect(gateway, address))
     fields = [("Authorization", f"Bearer {new_key()}"), ("Idempotency-Key", new_key()),
-              ("Content-Length", str(1 << 20))]
+              ("Content-Length", str(1 << 20)), *way.named(address)]
     with contextlib.suppress(OSError):
         wire.send(request_bytes("POST", "/pay", fields) + b"x" * sent)
     return wire
@@ -257,24 +290,24 @@ def post_from(gateway, address, **how):
         return wire.answer()
 
 
-def test_half_bodies_of_one_address(site):
+def test_half_bodies_of_one_address(way):
     """58 sockets that send most of a body and stop, each under a name of its own, leave
     room for the bodies of everybody else."""
-    one = site()
+    one = way()
     with contextlib.ExitStack() as stack:
         for _ in range(58):
-            half_a_body(one.gateway, "127.0.0.66", stack)
+            half_a_body(way, one.gateway, "127.0.0.66", stack)
         check.until(lambda: limited_count(one.gateway, "share_bodies") > 0, "the memory is nearly used")
         for i in range(8):
             key = new_key()
-            answer = post_from(one.gateway, f"127.0.1.{i + 1}", key=key, body=b"y" * 900000)
+            answer = way.post(one.gateway, f"127.0.1.{i + 1}", key=key, body=b"y" * 900000)
             assert answer.status == 200, answer
             assert len(one.provider.ledger(key)) == 1
         # One tenant with several bodies at once, each from another address.
         keys = [new_key() for _ in range(4)]
         with ThreadPoolExecutor(4) as pool:
-            answers = list(pool.map(lambda i: post_from(one.gateway, f"127.0.2.{i + 1}", key=keys[i],
-                                                        body=b"y" * 900000), range(4)))
+            answers = list(pool.map(lambda i: way.post(one.gateway, f"127.0.2.{i + 1}", key=keys[i],
+                                                       body=b"y" * 900000), range(4)))
         assert [a.status for a in answers] == [200] * 4, answers
 
 
@@ -307,38 +340,38 @@ def test_connections_of_one_tenant(site):
     check.until(lambda: one.gateway.metrics()["hapax_connections"] == 0, "all are given back")
 
 
-def test_waiters_of_one_address(site):
+def test_waiters_of_one_address(way):
     """Requests that wait for another's answer are shared out in the same way."""
-    one = site({"limits": {"waiters": 8}, "routes": [{"match": "POST /pay", "concurrent": "wait"}]})
+    one = way({"limits": {"waiters": 8}, "routes": [{"match": "POST /pay", "concurrent": "wait"}]})
     slow, other = new_key(), new_key()
     with contextlib.ExitStack() as stack:
         for key in (slow, other):
-            wire = stack.enter_context(connect_from(one.gateway, "127.0.0.5"))
-            wire.send(one.gateway.request("POST", "/pay", key=key, behave="delay=3"))
+            wire = stack.enter_context(way.connect(one.gateway, "127.0.0.5"))
+            wire.send(one.gateway.request("POST", "/pay", key=key, behave="delay=3", headers=way.named("127.0.0.5")))
         check.until(lambda: len(one.provider.seen("/pay")) == 2, "both are under way")
         greedy = []
         for _ in range(8):
-            wire = stack.enter_context(connect_from(one.gateway, "127.0.0.66"))
-            wire.send(one.gateway.request("POST", "/pay", key=slow))
+            wire = stack.enter_context(way.connect(one.gateway, "127.0.0.66"))
+            wire.send(one.gateway.request("POST", "/pay", key=slow, headers=way.named("127.0.0.66")))
             greedy.append(wire)
         check.until(lambda: limited_count(one.gateway, "share_waiters") == 2, "it has its share")
         assert one.gateway.metrics()["hapax_waiting"] == 6
         # The same tenant at another address has its share too: another tenant is served.
-        check.problem(post_from(one.gateway, "127.0.0.7", key=other), "overloaded", executed="unknown")
+        check.problem(way.post(one.gateway, "127.0.0.7", key=other), "overloaded", executed="unknown")
         assert sorted(wire.answer().status for wire in greedy) == [200] * 6 + [503] * 2
     assert len(one.provider.ledger(slow)) == 1
 
 
-def test_tunnels_of_one_address(site):
+def test_tunnels_of_one_address(way):
     """Idle tunnels of one address leave some to others."""
-    one = site({"loops": 1, "limits": {"upstream_connections": 32}})
+    one = way({"loops": 1, "limits": {"upstream_connections": 32}})
     one.provider.raws["up"] = (b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
                                b"Upgrade: websocket\r\n\r\n")
     upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
 
     def open_tunnel(address, stack):
-        wire = stack.enter_context(connect_from(one.gateway, address))
-        wire.send(one.gateway.request("GET", "/ws", headers=upgrade, behave="tunnel"))
+        wire = stack.enter_context(way.connect(one.gateway, address))
+        wire.send(one.gateway.request("GET", "/ws", headers=upgrade + way.named(address), behave="tunnel"))
         return wire.head().status
     with contextlib.ExitStack() as stack:
         got = [open_tunnel("127.0.0.66", stack) for _ in range(8)]
