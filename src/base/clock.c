@@ -14,9 +14,14 @@ static int64_t read_us(clockid_t which)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+int64_t hpx_clock_wall_us(void)
+{
+	return read_us(CLOCK_REALTIME);
+}
+
 int64_t hpx_clock_wall_ms(void)
 {
-	return read_us(CLOCK_REALTIME) / 1000;
+	return hpx_clock_wall_us() / 1000;
 }
 
 int64_t hpx_clock_boot_us(void)

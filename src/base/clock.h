@@ -16,6 +16,7 @@ struct hpx_now {
 
 struct hpx_now hpx_clock_now(void);
 int64_t hpx_clock_wall_ms(void);
+int64_t hpx_clock_wall_us(void);
 int64_t hpx_clock_boot_ms(void);
 int64_t hpx_clock_boot_us(void);
 

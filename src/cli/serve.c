@@ -8,6 +8,7 @@
 #include "gateway/gateway.h"
 #include "gateway/tenant.h"
 #include "net/dial.h"
+#include "worker/trace_exporter.h"
 #include "worker/workers.h"
 
 /* Authorisation subrequests under way at once; the others wait. */
@@ -22,7 +23,8 @@ struct server {
 	struct hpx_egress *egress; /* for subrequests and keys; NULL: the gateway asks nobody */
 	struct hpx_gateway *gateway;
 	struct hpx_workers workers;
-	struct hpx_resolver *resolver; /* of the upstream's name, once, at the start */
+	struct hpx_trace_exporter *exporter; /* NULL: traces are off */
+	struct hpx_resolver *resolver;       /* of the upstream's name, once, at the start */
 	struct hpx_resolve_wait resolving;
 };
 
@@ -122,6 +124,14 @@ static int start_egress(struct server *server)
 	return status == HPX_OK ? HPX_EXIT_OK :
 				  fail_part("neither subrequests nor requests for keys can be made",
 					    hpx_status_text(status));
+}
+
+static int start_traces(struct server *server)
+{
+	enum hpx_status status = hpx_trace_exporter_start(&server->service, &server->exporter);
+
+	return status == HPX_OK ? HPX_EXIT_OK :
+				  fail_part("traces cannot be sent", hpx_status_text(status));
 }
 
 static int make_gateway(struct server *server)
@@ -229,6 +239,8 @@ static int run(struct server *server, struct hpx_settings *settings)
 	if (code == HPX_EXIT_OK)
 		code = start_egress(server);
 	if (code == HPX_EXIT_OK)
+		code = start_traces(server);
+	if (code == HPX_EXIT_OK)
 		code = make_gateway(server);
 	if (code == HPX_EXIT_OK)
 		code = listen_for_signals(server);
@@ -259,6 +271,7 @@ static void tear_down(struct server *server)
 		hpx_resolver_free(server->resolver);
 	hpx_gateway_free(server->gateway);
 	hpx_egress_free(server->egress);
+	hpx_trace_exporter_stop(server->exporter);
 	hpx_service_close(&server->service);
 }
 

@@ -4,11 +4,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "worker/trace_exporter.h"
 #include "worker/workers.h"
 
 struct work_process {
 	struct hpx_service service;
 	struct hpx_workers workers;
+	struct hpx_trace_exporter *exporter; /* NULL: traces are off */
 };
 
 static int fail(const char *problem)
@@ -27,8 +29,10 @@ static void drain(void *user, int64_t until_ms)
 
 static int start_workers(struct work_process *process)
 {
-	enum hpx_status status = hpx_workers_start(&process->workers, &process->service, true);
+	enum hpx_status status = hpx_trace_exporter_start(&process->service, &process->exporter);
 
+	if (status == HPX_OK)
+		status = hpx_workers_start(&process->workers, &process->service, true);
 	if (status == HPX_OK)
 		return HPX_EXIT_OK;
 	fprintf(stderr, "hapax work: the workers cannot start: %s\n", hpx_status_text(status));
@@ -74,6 +78,7 @@ static int work(struct hpx_settings *settings, bool has_admin)
 	hpx_workers_stop(&process.workers, 0);
 	hpx_service_stop_writing(&process.service);
 	hpx_workers_done(&process.workers);
+	hpx_trace_exporter_stop(process.exporter);
 	hpx_service_close(&process.service);
 	return code;
 }

@@ -401,6 +401,22 @@ static void resolve_matching(const struct hpx_settings *settings, struct hpx_rou
 	}
 }
 
+/* The collector's URL is written as its makers write it: with or without the path. */
+static enum hpx_status resolve_traces(struct hpx_parse_context *context)
+{
+	struct hpx_caller *caller = &context->settings->traces.caller;
+	struct hpx_location location = hpx_location_global(context);
+	enum hpx_status status = resolve_credentials(context, &location, "traces.", caller);
+
+	if (status != HPX_OK || caller->url == NULL)
+		return status;
+	status = trim_url(context, &caller->url);
+	if (status != HPX_OK || strchr(strstr(caller->url, "://") + 3, '/') != NULL)
+		return status;
+	caller->url = hpx_arena_printf(&context->settings->arena, "%s/v1/traces", caller->url).ptr;
+	return caller->url != NULL ? HPX_OK : HPX_NOMEM;
+}
+
 static enum hpx_status resolve_services(struct hpx_parse_context *context)
 {
 	struct hpx_settings *settings = context->settings;
@@ -423,6 +439,8 @@ static enum hpx_status resolve_services(struct hpx_parse_context *context)
 		settings->tenant.anonymous = HPX_ANONYMOUS_ALLOW;
 	for (size_t n = 0; n < settings->target_count && status == HPX_OK; n++)
 		status = resolve_target(context, n);
+	if (status == HPX_OK)
+		status = resolve_traces(context);
 	if (status == HPX_OK)
 		status = resolve_route_services(context);
 	for (size_t n = 0; n < settings->webhook_count && status == HPX_OK; n++)

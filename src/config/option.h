@@ -27,6 +27,7 @@
 	X(SIZE, "size", false) \
 	X(COUNT, "number", false) \
 	X(RATE, "rate", false) \
+	X(FRACTION, "number from 0 to 1", false) /* kept in millionths */ \
 	X(BOOL, "true or false", false) \
 	X(CHOICE, "choice", false) \
 	X(CHOICES, "list of choices", true) /* one bit for each */ \

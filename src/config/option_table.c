@@ -589,6 +589,31 @@ static const struct hpx_option rows[] = {
 		  "retention of any route: if a job were forgotten before its operation, it "
 		  "could be added a second time." },
 
+	/* Traces. */
+	{ "traces.endpoint", HPX_OPTION_URL, GLOBAL(traces.caller.url),
+	  .example = "http://127.0.0.1:4318",
+	  .text = "The collector that spans are sent to, as OTLP over HTTP in JSON; without a path, "
+		  "/v1/traces is added. Without this option there are no traces, and traceparent "
+		  "travels as it came." },
+	{ "traces.sample", HPX_OPTION_FRACTION, GLOBAL(traces.sample_millionths), RELOADABLE,
+	  .default_value = "1", .example = "0.05",
+	  .text = "The share of the requests that is traced. A request with a traceparent has its "
+		  "own say: it is traced if its sampled flag is set, else not." },
+	{ "traces.service_name", HPX_OPTION_TEXT, GLOBAL(traces.service_name), .default_value = "hapax",
+	  .example = "payments-gateway",
+	  .text = "What the collector calls this process (service.name)." },
+	{ "traces.spans", HPX_OPTION_COUNT, GLOBAL(traces.spans_max), .default_value = "8192",
+	  RANGE(512, 1000000),
+	  .text = "The most spans that wait in memory, about 500 bytes each. While the collector is "
+		  "slow or down, spans beyond that are dropped and counted." },
+	CREDENTIAL_ROWS(GLOBAL, "traces.", traces.caller),
+	{ "traces.connect_timeout", HPX_OPTION_DURATION, GLOBAL(traces.caller.connect_timeout_ms),
+	  .default_value = "2s", RANGE(10, 10 * MINUTE),
+	  .text = "The longest time for connecting to the collector." },
+	{ "traces.timeout", HPX_OPTION_DURATION, GLOBAL(traces.caller.timeout_ms),
+	  .default_value = "10s", RANGE(10, 10 * MINUTE),
+	  .text = "The longest time for sending one batch of spans. No request waits for it." },
+
 	/* ---- routes, and `defaults` ---- */
 
 	{ "match", HPX_OPTION_PATTERN, .place = HPX_PLACE_ROUTE, RELOADABLE,

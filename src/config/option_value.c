@@ -21,6 +21,8 @@
 #define NETWORKS_MAX 256
 /* Of a rate and of its burst: a burst of so many hours fits into microseconds. */
 #define RATE_MAX 1000000
+/* A fraction is kept in millionths. */
+#define FRACTION_DIGITS 6
 
 enum hpx_status hpx_value_refuse(char problem[HPX_VALUE_PROBLEM_SIZE], const char *format,
 				 ...)
@@ -149,6 +151,19 @@ static enum hpx_status read_address(const struct hpx_option *option, struct hpx_
 	return HPX_OK;
 }
 
+/* Without zeros at its end. */
+static void print_fraction(uint64_t millionths, char out[HPX_UNIT_SIZE])
+{
+	snprintf(out, HPX_UNIT_SIZE, "%" PRIu64 ".%06" PRIu64, millionths / HPX_MILLION,
+		 millionths % HPX_MILLION);
+	for (size_t n = strlen(out); out[n - 1] == '0' || out[n - 1] == '.'; n--) {
+		bool point = out[n - 1] == '.';
+		out[n - 1] = '\0';
+		if (point)
+			break;
+	}
+}
+
 static void print_number(const struct hpx_option *option, uint64_t value,
 			 char out[HPX_UNIT_SIZE])
 {
@@ -156,6 +171,8 @@ static void print_number(const struct hpx_option *option, uint64_t value,
 		hpx_duration_print(value, out);
 	else if (option->kind == HPX_OPTION_SIZE)
 		hpx_size_print(value, out);
+	else if (option->kind == HPX_OPTION_FRACTION)
+		print_fraction(value, out);
 	else
 		snprintf(out, HPX_UNIT_SIZE, "%" PRIu64, value);
 }
@@ -218,6 +235,26 @@ static enum hpx_status read_count(const struct hpx_option *option, struct hpx_sp
 			problem, "\"%.*s\" is no whole number from %" PRIu64 " to %" PRIu64,
 			HPX_VALUE_SHOW(text), option->min, option->max);
 	return put_number(option, text, count, base, problem);
+}
+
+/* "1", "0.25", "0.000001", kept in millionths. */
+static enum hpx_status read_fraction(const struct hpx_option *option, struct hpx_span text,
+				     struct hpx_arena *arena, void *base, char *problem)
+{
+	struct hpx_span digits;
+	uint64_t whole, part = 0;
+	(void)arena;
+
+	bool good = hpx_span_split(&text, '.', &digits) && hpx_span_u64(digits, 1, &whole) &&
+		    text.len <= FRACTION_DIGITS && (text.len == 0 || hpx_span_u64(text, UINT32_MAX, &part));
+	for (size_t n = text.len; good && n < FRACTION_DIGITS; n++)
+		part *= 10;
+	if (!good || whole * HPX_MILLION + part > HPX_MILLION)
+		return hpx_value_refuse(problem, "is no number from 0 to 1 with at most %d digits behind "
+						 "the point; write e.g. %s",
+					FRACTION_DIGITS, option->example);
+	hpx_option_put_number(option, base, whole * HPX_MILLION + part);
+	return HPX_OK;
 }
 
 /* "100/s", "6000/m", "100/s burst 500"; `off` is a count of 0. */
@@ -503,6 +540,7 @@ static enum hpx_status (*const readers[])(const struct hpx_option *option,
 	[HPX_OPTION_SIZE] = read_size,
 	[HPX_OPTION_COUNT] = read_count,
 	[HPX_OPTION_RATE] = read_rate,
+	[HPX_OPTION_FRACTION] = read_fraction,
 	[HPX_OPTION_BOOL] = read_bool,
 	[HPX_OPTION_CHOICE] = read_choice,
 	[HPX_OPTION_NAME] = hpx_value_read_name,

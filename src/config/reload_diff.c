@@ -375,6 +375,9 @@ enum hpx_status hpx_config_changes(const struct hpx_settings *before,
 		status = add_name(out, "listen[]", HPX_SPAN(""));
 	if (status == HPX_OK && hpx_tls_given(&before->admin_tls) != hpx_tls_given(&after->admin_tls))
 		status = add_name(out, "admin_tls.certificate", HPX_SPAN(""));
+	if (status == HPX_OK &&
+	    !hpx_span_eq(before->traces.caller.headers, after->traces.caller.headers))
+		status = add_name(out, "traces.credentials", HPX_SPAN(""));
 	if (status == HPX_OK && scope_differs(&before->fallback, &after->fallback))
 		status = add_name(out, "defaults.scope", HPX_SPAN(""));
 	if (status == HPX_OK)

@@ -398,6 +398,18 @@ static void check_access_log(struct hpx_parse_context *context)
 			"json (or text)");
 }
 
+static void check_traces(struct hpx_parse_context *context)
+{
+	static const char *const names[] = { "traces.sample", "traces.service_name", "traces.spans",
+					     "traces.credentials.header", "traces.credentials.file",
+					     "traces.credentials.env", "traces.ca_file",
+					     "traces.connect_timeout", "traces.timeout" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!is_given(context, "traces.endpoint") && is_given(context, names[i]))
+			warn(context, names[i], "has no effect unless traces.endpoint is given");
+}
+
 void hpx_parse_check(struct hpx_parse_context *context)
 {
 	check_addresses(context);
@@ -408,6 +420,7 @@ void hpx_parse_check(struct hpx_parse_context *context)
 	check_cors(context);
 	check_limits(context);
 	check_access_log(context);
+	check_traces(context);
 	hpx_rule_check_routes(context);
 	hpx_rule_check_services(context);
 	/* Beside mistakes, notes are noise. */

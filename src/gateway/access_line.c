@@ -11,14 +11,12 @@
 
 #include "base/bytes.h"
 #include "base/log_writer.h"
-#include "gateway/request.h"
-#include "http/field.h"
+#include "gateway/steps.h"
+#include "service/tracer.h"
 
 /* What is shown of a method, and of a route's pattern. */
 #define METHOD_SHOWN_MAX 16
 #define ROUTE_SHOWN_MAX 256
-/* Of the tenant's SHA-256. */
-#define TENANT_SHOWN_BYTES 6
 /* Lines of a turn are handed over early when there are so many. */
 #define TURN_BYTES ((size_t)16 << 10)
 
@@ -248,24 +246,6 @@ enum hpx_status hpx_access_line_print(const struct hpx_access_line *line,
 
 /* ---- from a request ---- */
 
-#define TRACE_ID_LEN 32
-
-struct hpx_span hpx_access_trace_id(struct hpx_span traceparent)
-{
-	struct hpx_span id = hpx_span_first(hpx_span_skip(traceparent, 3), TRACE_ID_LEN);
-	bool zero = true;
-
-	/* "00-" id "-" parent "-" flags; a later version may be longer. */
-	if (traceparent.len < 55 || traceparent.ptr[2] != '-' || traceparent.ptr[35] != '-')
-		return HPX_SPAN("");
-	for (size_t i = 0; i < id.len; i++) {
-		if (!((id.ptr[i] >= '0' && id.ptr[i] <= '9') || (id.ptr[i] >= 'a' && id.ptr[i] <= 'f')))
-			return HPX_SPAN("");
-		zero = zero && id.ptr[i] == '0';
-	}
-	return zero ? HPX_SPAN("") : id;
-}
-
 enum hpx_access_format hpx_access_format_of(const struct hpx_settings *settings)
 {
 	bool terminal = settings->access_log_file == NULL && isatty(STDOUT_FILENO) == 1;
@@ -318,11 +298,15 @@ static void print_request(const struct hpx_request *request, enum hpx_access_for
 	/* Of a head that cannot be read, nothing is used. */
 	bool readable = request->head.bytes.len > 0;
 	char reference[HPX_REFERENCE_SIZE] = "";
-	char tenant[2 * TENANT_SHOWN_BYTES + 1] = "";
+	char tenant[2 * HPX_TENANT_SHOWN_BYTES + 1] = "";
+	char trace[HPX_TRACE_ID_TEXT_SIZE] = "";
+
+	if (readable)
+		hpx_request_trace_print(request, trace);
 
 	/* The hash of the tenant is made with the operation's id. */
 	if (request->identity.description.key.ptr != NULL)
-		hpx_hex_encode(request->identity.ask.tenant, TENANT_SHOWN_BYTES, tenant);
+		hpx_hex_encode(request->identity.ask.tenant, HPX_TENANT_SHOWN_BYTES, tenant);
 	if (record->state != HPX_STATE_NONE)
 		hpx_reference_print(&record->id, &record->mark, reference);
 	struct hpx_access_line line = {
@@ -336,9 +320,7 @@ static void print_request(const struct hpx_request *request, enum hpx_access_for
 		.attempt = record->state != HPX_STATE_NONE ? record->attempt : 0,
 		.operation = hpx_span_of(reference),
 		.tenant = hpx_span_of(tenant),
-		.trace = readable ? hpx_access_trace_id(hpx_field_known_value(
-					    &request->head.http, HPX_NAME_TRACEPARENT)) :
-				    HPX_SPAN(""),
+		.trace = hpx_span_of(trace),
 		.whole_us = part(&times->whole),
 		.queue_us = part(&times->queue),
 		.reserve_us = part(&times->reserve),

@@ -67,9 +67,6 @@ struct hpx_access_line {
 enum hpx_status hpx_access_line_print(const struct hpx_access_line *line,
 				      enum hpx_access_format format, struct hpx_buffer *out);
 
-/* The trace id in a traceparent header (W3C Trace Context); empty where it has none. */
-struct hpx_span hpx_access_trace_id(struct hpx_span traceparent);
-
 /* How these settings have lines printed. Asks whether standard output is a terminal. */
 enum hpx_access_format hpx_access_format_of(const struct hpx_settings *settings);
 

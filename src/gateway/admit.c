@@ -125,6 +125,7 @@ enum hpx_next hpx_step_route(struct hpx_request *request)
 	HPX_CRASH_POINT(request_read);
 	if (request->head.error != HPX_HTTP_ERROR_NONE)
 		return refuse_message(request, request->head.error);
+	hpx_request_trace_begin(request);
 	if (hpx_span_eq(request->head.http.method, HPX_SPAN("CONNECT")))
 		return refuse_target(request, "CONNECT asks for a tunnel to anywhere; hapax stands "
 					      "before one service");

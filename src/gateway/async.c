@@ -101,8 +101,8 @@ enum hpx_status hpx_async_make_job(struct hpx_request *request, const char **ret
 					HPX_SPAN_ARG(target->query));
 	/* Nothing goes upstream, so the buffer for its head is free. */
 	request->attempt.head.len = 0;
-	if (path.ptr == NULL || hpx_async_headers(request->settings, request->head.route,
-						  &request->head.http, &request->attempt.head) != HPX_OK)
+	if (path.ptr == NULL || hpx_async_headers(request->settings, request->head.route, &request->head.http, &request->attempt.head) != HPX_OK ||
+	    hpx_request_trace_job(request, &request->attempt.head) != HPX_OK)
 		return HPX_NOMEM;
 	request->reservation.job = (struct hpx_job){
 		.name = HPX_SPAN("request"),

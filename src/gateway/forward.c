@@ -367,6 +367,7 @@ static void add_travelling(struct head_writer *h, bool guarded)
 		const struct hpx_field *field = &head->fields[i];
 		unsigned traits = hpx_field_traits(head, field);
 		if ((traits & (HPX_FIELD_HOP | HPX_FIELD_OURS)) == 0 &&
+		    !hpx_request_trace_replaces(h->request, hpx_field_name_at(head, i)) &&
 		    !is_rewritten(hpx_field_name_at(head, i), guarded, is_collected(h->request, guarded)) &&
 		    !is_dropped(h->request, field->name))
 			h->status = hpx_write_read_field(h->out, head, i);
@@ -470,11 +471,15 @@ static bool wants_tunnel(const struct hpx_http_head *head)
 enum hpx_status hpx_forward_write_head(struct hpx_request *request, bool guarded)
 {
 	struct head_writer h = { .request = request, .out = &request->attempt.head };
+	char trace[HPX_TRACEPARENT_SIZE];
 
 	h.status = hpx_write_request_line(h.out, request->head.http.method, request->head.target.path,
 					  request->head.target.query);
 	add_path(&h);
 	add_travelling(&h, guarded);
+	struct hpx_span traceparent = hpx_request_trace_upstream(request, trace);
+	if (traceparent.len > 0)
+		add(&h, HPX_SPAN("traceparent: "), traceparent);
 	if (guarded) {
 		if (request->head.route->policy.reuse == HPX_REUSE_NEVER)
 			add(&h, HPX_SPAN("Connection: "), HPX_SPAN("close"));

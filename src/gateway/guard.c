@@ -632,6 +632,7 @@ static enum hpx_next take_decision(struct hpx_request *request, const struct hpx
 	if (decision->kind == HPX_DECISION_REFINGERPRINT)
 		return by_records_recipe(request, decision);
 	request->reservation.record = decision->record;
+	request->trace.decision = hpx_decision_name(decision->kind);
 	if (!request->wait.waited) {
 		hpx_counter_add(decision->after_expiry ? &meter->after_expiry :
 							 &meter->reserved[decision->kind],

@@ -418,6 +418,7 @@ enum hpx_next hpx_step_pass_refused(struct hpx_request *request)
 enum hpx_next hpx_step_pass(struct hpx_request *request)
 {
 	hpx_counter_add(&request->shard->meter.passed, 1);
+	request->trace.decision = request->head.observed ? "observed" : "passed";
 	if (hpx_forward_write_head(request, false) != HPX_OK)
 		return no_memory(request);
 	enum hpx_slot_kind kind = request->pass.tunnel == HPX_TUNNEL_ASKED ? HPX_SLOT_TUNNEL : HPX_SLOT_PASS;

@@ -158,6 +158,8 @@ void hpx_request_drop(struct hpx_request *request)
 		request->shard->requests = request->next;
 	if (request->next != NULL)
 		request->next->prev = request->prev;
+	if (request->trace.on)
+		hpx_request_trace_end(request);
 	hpx_gateway_uncharge(request->shard->gateway, request->body.charged_bytes);
 	hpx_share_give_back(request, &request->body.held);
 	hpx_share_give_back(request, &request->wait.held);

@@ -67,6 +67,7 @@
 #include "http/message.h"
 #include "http/problem.h"
 #include "http/target.h"
+#include "http/trace_context.h"
 
 /* X(step, function): hpx_step_<function> runs the step. */
 #define HPX_STEP_LIST(X) \
@@ -423,6 +424,18 @@ struct hpx_request_summary {
 	bool noted;         /* its line is made */
 };
 
+/* The trace that the request belongs to. ROUTE fills the contexts where traces are on; the
+ * spans are made when the request is freed. */
+struct hpx_request_trace {
+	bool on;
+	bool has_parent;
+	struct hpx_trace_context parent;  /* the client's, where has_parent */
+	struct hpx_trace_context context; /* of the request's own span */
+	uint8_t upstream[HPX_TRACE_SPAN_ID_SIZE];
+	struct hpx_trace_context link; /* the first execution, where this is a replay */
+	const char *decision;          /* static; NULL: none was made */
+};
+
 struct hpx_request {
 	struct hpx_shard *shard;
 	struct hpx_downstream *downstream; /* NULL once the client is gone or answered */
@@ -442,6 +455,7 @@ struct hpx_request {
 	struct hpx_request_answer answer;
 	struct hpx_request_pass pass;
 	struct hpx_request_webhook webhook;
+	struct hpx_request_trace trace;
 };
 
 /* Frees the finished requests that a shard has kept for the next ones. */

@@ -205,11 +205,14 @@ enum hpx_next hpx_respond_replay(struct hpx_request *request)
 {
 	const struct hpx_answer *stored = request->reservation.stored;
 	struct hpx_buffer *head = &request->answer.head;
+	struct hpx_span lines = stored->headers;
 
 	if (request->downstream == NULL)
 		return HPX_NEXT_DONE;
 	if (request->answer.state != HPX_ANSWER_COMMITTED)
 		request->summary.did = HPX_DID_replayed;
+	/* Hapax's own line does not travel, whether traces are on now or not. */
+	(void)hpx_trace_line_take(&lines, &request->trace.link);
 	/* The head of the upstream's own answer may be in it, where the application
 	 * has committed another. */
 	hpx_buffer_recycle(head, stored->headers.len + HEAD_BYTES_MAX);
@@ -218,7 +221,7 @@ enum hpx_next hpx_respond_replay(struct hpx_request *request)
 		status = hpx_write_status_line(head, stored->status,
 					       hpx_span_of(hpx_reason_phrase(stored->status)));
 	if (status == HPX_OK)
-		status = write_lines(request, HPX_CORS_REPLAY, stored->headers, head);
+		status = write_lines(request, HPX_CORS_REPLAY, lines, head);
 	if (status == HPX_OK)
 		status = write_date(head);
 	if (status == HPX_OK && request->answer.state != HPX_ANSWER_COMMITTED)

@@ -62,6 +62,8 @@ static const struct hpx_answer *answer_to_store(struct hpx_request *request)
 
 	HPX_ASSERT(request->answer.state == HPX_ANSWER_COLLECTED ||
 		   hpx_request_answer_is_held_back(request));
+	if (kept)
+		hpx_request_trace_keep(request, &request->answer.kept_head);
 	request->answer.to_store = (struct hpx_answer){
 		.status = request->answer.status,
 		.kept = kept,

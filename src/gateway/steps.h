@@ -186,6 +186,29 @@ void hpx_attempt_abandon(struct hpx_request *request);
  * (never to h2c) is passed on. */
 enum hpx_status hpx_forward_write_head(struct hpx_request *request, bool guarded);
 
+/* ---- request_trace.c: traces ----
+ *
+ * The first does nothing where traces are off, and the others nothing where it did nothing. */
+
+/* Finds the trace that the request belongs to, or begins one. Its head is read. */
+void hpx_request_trace_begin(struct hpx_request *request);
+/* The id of the trace, for the access log: also that of the client's, where traces are off.
+ * Empty where there is none. The head is readable. */
+#define HPX_TRACE_ID_TEXT_SIZE (2 * HPX_TRACE_ID_SIZE + 1)
+void hpx_request_trace_print(const struct hpx_request *request, char out[HPX_TRACE_ID_TEXT_SIZE]);
+/* Whether a field of the request with that name is written anew for the upstream, or not at
+ * all. Observe mode alters nothing. */
+bool hpx_request_trace_replaces(const struct hpx_request *request, enum hpx_field_name known);
+/* The traceparent for the upstream; "": none is added. */
+struct hpx_span hpx_request_trace_upstream(struct hpx_request *request,
+					   char out[HPX_TRACEPARENT_SIZE]);
+/* The same for a job, in the lines of its headers. */
+enum hpx_status hpx_request_trace_job(struct hpx_request *request, struct hpx_buffer *lines);
+/* Adds to the headers of an answer that is stored which trace it comes from. */
+void hpx_request_trace_keep(struct hpx_request *request, struct hpx_buffer *lines);
+/* The request is over: its spans are handed to the tracer. */
+void hpx_request_trace_end(struct hpx_request *request);
+
 /* ---- settle.c: the end of the attempt ---- */
 
 /* The result of an op that came too late, or of an undo: the client has its

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "core/fingerprint.h"
 #include "core/operation.h"
+#include "http/trace_context.h"
 #include "lib/lib.h"
 
 #define LEASE_DEFAULT_MS 30000
@@ -194,6 +195,10 @@ static bool take_answer(const struct hpx_record *record, const struct hpx_answer
 	HPX_ASSERT(operation->memory == NULL);
 	struct hpx_span headers = stored != NULL ? stored->headers : HPX_SPAN("");
 	struct hpx_span body = stored != NULL ? stored->body : HPX_SPAN("");
+	struct hpx_trace_context trace;
+
+	/* A gateway's own line is not part of the answer. */
+	(void)hpx_trace_line_take(&headers, &trace);
 	struct hapax_answer *answer = malloc(sizeof(*answer) + headers.len + 1 + body.len);
 
 	if (answer == NULL)

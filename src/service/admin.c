@@ -12,6 +12,7 @@
 #include "http/write.h"
 #include "net/listener.h"
 #include "net/tls.h"
+#include "service/tracer.h"
 
 #define HEAD_BYTES_MAX 8192
 /* More than metrics of 1,000 routes take, and 64 loops with paths of their own. */
@@ -161,6 +162,7 @@ enum hpx_status hpx_service_metrics(struct hpx_service *service, struct hpx_buff
 	print_reconciliation(&service->counters, &page);
 	print_operations(&service->counters, &page);
 	hpx_service_print_tls(service, &page);
+	hpx_tracer_print_metrics(service->tracer, &page);
 	if (service->store != NULL)
 		print_store(service, &page);
 	return page.status;

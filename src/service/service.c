@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "service/tracer.h"
 
 /* How long the committer may take for the queued ops, when the parts of the process
  * have ended. */
@@ -317,6 +318,8 @@ static enum hpx_status allocate(struct hpx_service *service)
 		if (service->waitlist == NULL)
 			return HPX_NOMEM;
 	}
+	if (hpx_tracer_new(&settings->traces, &service->tracer) != HPX_OK)
+		return HPX_NOMEM;
 	enum hpx_status status = hpx_loop_init(&service->loop);
 	service->has_loop = status == HPX_OK;
 	return status;
@@ -369,6 +372,7 @@ void hpx_service_close(struct hpx_service *service)
 		hpx_store_close(service->store);
 	hpx_waitlist_free(service->waitlist);
 	free(service->counters.targets);
+	hpx_tracer_free(service->tracer);
 	hpx_service_close_tls(service);
 	hpx_settings_unref(service->settings);
 }

@@ -27,6 +27,7 @@
 struct hpx_admin;
 struct hpx_config_report;
 struct hpx_tls;
+struct hpx_tracer;
 
 /* The TLS contexts (tls_watch.c). The pointers stay for the life of the process. */
 struct hpx_service_tls {
@@ -139,6 +140,7 @@ struct hpx_service {
 	struct hpx_cache *cache;                   /* NULL: no answers are kept in memory */
 	struct hpx_cache_invalidator *invalidator; /* of the cache */
 	struct hpx_service_counters counters;
+	struct hpx_tracer *tracer; /* NULL: traces are off */
 	struct hpx_service_tls tls;
 	atomic_bool ready; /* neither starting nor draining */
 

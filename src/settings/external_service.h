@@ -1,6 +1,6 @@
 /* The settings of external services: targets that jobs are sent to, probes that say
- * what became of an operation, webhooks that say so unasked, and the service that
- * names the tenant of a request. Strings live in the arena of the settings. A member
+ * what became of an operation, webhooks that say so unasked, the service that names the
+ * tenant of a request, and the collector of traces. Strings live in the arena of the settings. A member
  * that holds a credential is never printed. */
 #ifndef HPX_SETTINGS_EXTERNAL_SERVICE_H
 #define HPX_SETTINGS_EXTERNAL_SERVICE_H
@@ -100,6 +100,16 @@ struct hpx_subrequest {
 	struct hpx_span header;   /* of the answer; names the tenant */
 	int64_t cache_ms;         /* 0: no cache */
 	unsigned cache_entries_max;
+};
+
+#define HPX_MILLION 1000000u
+
+/* `traces`: where spans are sent, and which. */
+struct hpx_trace_settings {
+	struct hpx_caller caller;   /* with the whole URL; url NULL: traces are off */
+	uint32_t sample_millionths; /* of the requests that bring no decision of their own */
+	struct hpx_span service_name;
+	unsigned spans_max; /* in memory, waiting to be sent */
 };
 
 #endif

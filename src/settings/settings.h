@@ -222,11 +222,12 @@ struct hpx_settings {
 	size_t target_count;
 	const struct hpx_webhook *webhooks;
 	size_t webhook_count;
-	bool work;                /* jobs and reconciliation inside serve */
-	unsigned deliveries_max;  /* under way at once, all targets */
-	int64_t job_retention_ms; /* of finished jobs */
-	unsigned connections_max; /* client connections, all loops together */
-	unsigned waiters_max;     /* waiting requests in all */
+	bool work;                        /* jobs and reconciliation inside serve */
+	unsigned deliveries_max;          /* under way at once, all targets */
+	int64_t job_retention_ms;         /* of finished jobs */
+	struct hpx_trace_settings traces; /* the sampling can be reloaded */
+	unsigned connections_max;         /* client connections, all loops together */
+	unsigned waiters_max;             /* waiting requests in all */
 	unsigned waiters_per_operation_max;
 	size_t bodies_bytes_max; /* request and answer bodies in memory, together */
 	size_t cache_bytes_max;  /* completed answers in memory; 0: none */

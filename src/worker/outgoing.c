@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/crash_point.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -85,7 +86,8 @@ static enum hpx_status add_job_headers(struct hpx_outgoing *outgoing)
 	struct hpx_field_line line;
 
 	while (status == HPX_OK && hpx_field_line_next(&rest, &line))
-		if (line.name.ptr == NULL || !is_ours(outgoing->queue->target, line.name))
+		if (line.name.ptr == NULL || (!is_ours(outgoing->queue->target, line.name) &&
+					      hpx_trace_call_takes(&outgoing->trace, line.name)))
 			status = hpx_buffer_append(&outgoing->headers, line.whole);
 	return status;
 }
@@ -108,7 +110,7 @@ static enum hpx_status add_our_headers(struct hpx_outgoing *outgoing)
 		status = hpx_write_field_text(out, "Hapax-Operation", reference);
 	if (status == HPX_OK)
 		status = hpx_write_field_u64(out, "Hapax-Attempt", delivery->attempt);
-	return status;
+	return status == HPX_OK ? hpx_trace_call_write(&outgoing->trace, out) : status;
 }
 
 static enum hpx_status add_where(struct hpx_outgoing *outgoing)
@@ -129,6 +131,8 @@ static enum hpx_status build(struct hpx_outgoing *outgoing)
 {
 	enum hpx_status status = add_where(outgoing);
 
+	hpx_trace_call_begin(&outgoing->trace, outgoing->deliverer->service->tracer,
+			     &outgoing->deliverer->settings->traces, outgoing->entry->job.headers);
 	if (status == HPX_OK)
 		status = add_job_headers(outgoing);
 	return status == HPX_OK ? add_our_headers(outgoing) : status;
@@ -186,6 +190,14 @@ static enum hpx_status keep_headers(struct hpx_outgoing *outgoing, const struct 
 	return status;
 }
 
+/* For the replays of the answer, which are linked to this delivery. */
+static enum hpx_status keep_trace(struct hpx_outgoing *outgoing, bool kept)
+{
+	if (!kept || !hpx_trace_is_sampled(&outgoing->trace.context))
+		return HPX_OK;
+	return hpx_trace_line_write(&outgoing->kept_headers, &outgoing->trace.context);
+}
+
 static void take_answer(struct hpx_outgoing *outgoing)
 {
 	const struct hpx_egress_request *request = &outgoing->request;
@@ -194,7 +206,7 @@ static void take_answer(struct hpx_outgoing *outgoing)
 	bool kept = !request->body_dropped && !outgoing->status_only && !is_event_stream(&head);
 
 	/* Out of memory: only the fact that the job was executed is stored. */
-	if (keep_headers(outgoing, &head, kept) != HPX_OK) {
+	if (keep_headers(outgoing, &head, kept) != HPX_OK || keep_trace(outgoing, kept) != HPX_OK) {
 		outgoing->kept_headers.len = 0;
 		kept = false;
 	}
@@ -349,6 +361,32 @@ static void log_result(const struct hpx_outgoing *outgoing)
 			outgoing->reason);
 }
 
+static void trace_result(const struct hpx_outgoing *outgoing)
+{
+	static const char *const names[] = {
+#define X(name) #name,
+		HPX_JOB_RESULT_LIST(X)
+#undef X
+	};
+	const struct hpx_delivery *delivery = &outgoing->entry->delivery;
+	const struct hpx_egress_request *request = &outgoing->request;
+	enum hpx_job_result result = result_of(outgoing);
+	struct hpx_trace_span span;
+
+	if (outgoing->trace.ended_us == 0 || !hpx_trace_call_end(&outgoing->trace, HPX_TRACE_DELIVER, &span))
+		return;
+	span.failed = result != HPX_JOB_RESULT_delivered;
+	span.status = request->status;
+	span.attempt = delivery->attempt;
+	span.job = delivery->number;
+	span.decision = names[result];
+	span.error = request->end != HPX_EGRESS_ANSWERED ? hpx_egress_end_text(request->end) : NULL;
+	HPX_TRACE_PUT(span.method, outgoing->entry->job.method);
+	HPX_TRACE_PUT(span.target, outgoing->queue->target->name);
+	hpx_reference_print(&delivery->operation, &delivery->mark, span.operation);
+	hpx_tracer_add(outgoing->deliverer->service->tracer, &span, 1);
+}
+
 static void stored(struct hpx_store_op *op)
 {
 	struct hpx_outgoing *outgoing = HPX_CONTAINER(op, struct hpx_outgoing, op);
@@ -357,6 +395,7 @@ static void stored(struct hpx_store_op *op)
 	HPX_ASSERT(outgoing->state == HPX_OUTGOING_STORING);
 	HPX_CRASH_POINT(job_stored);
 	log_result(outgoing);
+	trace_result(outgoing);
 	hpx_job_entry_free(op->job.after);
 	outgoing_free(outgoing);
 	hpx_deliverer_ended(deliverer);
@@ -398,6 +437,7 @@ static void ended(struct hpx_egress_request *request)
 
 	HPX_ASSERT(outgoing->state == HPX_OUTGOING_SENT);
 	HPX_CRASH_POINT(job_answered);
+	outgoing->trace.ended_us = hpx_clock_wall_us();
 	if (request->end == HPX_EGRESS_NOT_SENT &&
 	    hpx_thread_is_stopping(&outgoing->deliverer->thread)) {
 		hpx_outgoing_return(outgoing, request->problem);

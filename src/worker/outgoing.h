@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "egress/egress.h"
+#include "service/tracer.h"
 #include "worker/deliverer.h"
 
 /* A target with its slots. All but the first two members under the deliverer's
@@ -58,6 +59,7 @@ struct hpx_outgoing {
 	struct hpx_buffer method;
 	struct hpx_buffer headers;
 	struct hpx_egress_request request;
+	struct hpx_trace_call trace;
 	/* The result. */
 	struct hpx_arena arena;
 	struct hpx_buffer kept_headers;

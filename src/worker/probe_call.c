@@ -89,6 +89,7 @@ static struct hpx_probe_call *call_new(struct hpx_reconciler *reconciler,
 	call->unknown = unknown;
 	call->reconcile = reconcile_of(settings, unknown);
 	hpx_buffer_init(&call->url, URL_BYTES_MAX);
+	hpx_buffer_init(&call->headers, HPX_EGRESS_HEAD_BYTES_MAX);
 	hpx_buffer_init(&call->answer_headers, HPX_RECONSTRUCT_HEADERS_MAX);
 	hpx_buffer_init(&call->answer_body, settings->response_body_bytes_max);
 	return call;
@@ -98,6 +99,7 @@ static void call_free(struct hpx_probe_call *call)
 {
 	hpx_egress_request_done(&call->request);
 	hpx_buffer_done(&call->url);
+	hpx_buffer_done(&call->headers);
 	hpx_buffer_done(&call->answer_headers);
 	hpx_buffer_done(&call->answer_body);
 	hpx_unsettled_free(call->unknown);
@@ -397,6 +399,26 @@ static void reconstruct(struct hpx_probe_call *call)
 
 /* ---- sending ---- */
 
+/* `decision` is what the answer says; NULL: there is none. */
+static void trace_call(struct hpx_probe_call *call, const char *decision)
+{
+	const struct hpx_egress_request *request = &call->request;
+	struct hpx_trace_span span;
+
+	call->trace.ended_us = hpx_clock_wall_us();
+	if (!hpx_trace_call_end(&call->trace, HPX_TRACE_PROBE, &span))
+		return;
+	span.failed = decision == NULL;
+	span.status = request->status;
+	span.job = call->unknown->delivery.number;
+	span.decision = decision;
+	span.error = request->end != HPX_EGRESS_ANSWERED ? hpx_egress_end_text(request->end) : NULL;
+	HPX_TRACE_PUT(span.method, HPX_SPAN("GET"));
+	HPX_TRACE_PUT(span.target, call->unknown->target);
+	print_reference(call->unknown, span.operation);
+	hpx_tracer_add(call->reconciler->service->tracer, &span, 1);
+}
+
 static void on_answered(struct hpx_egress_request *request)
 {
 	struct hpx_probe_call *call = HPX_CONTAINER(request, struct hpx_probe_call, request);
@@ -409,6 +431,7 @@ static void on_answered(struct hpx_egress_request *request)
 	HPX_ASSERT(call->state == HPX_PROBE_CALL_SENT);
 	hpx_probe_queue_slot_free(call);
 	if (request->end != HPX_EGRESS_ANSWERED) {
+		trace_call(call, NULL);
 		if (hpx_thread_is_stopping(&call->reconciler->thread))
 			hpx_probe_call_drop(call);
 		else
@@ -417,9 +440,11 @@ static void on_answered(struct hpx_egress_request *request)
 	}
 	if (hpx_ruling_of_answer(&call->reconcile->probe.mapping, request->status,
 				 hpx_buffer_span(&request->body_in), &received.ruling) != HPX_OK) {
+		trace_call(call, NULL);
 		rule_unclear(call, hpx_status_text(HPX_NOMEM));
 		return;
 	}
+	trace_call(call, hpx_ruling_name(received.ruling));
 	snprintf(call->reason, sizeof(call->reason), "the probe was answered %u: %s",
 		 request->status, hpx_ruling_name(received.ruling));
 	if (received.ruling == HPX_RULING_APPLIED)
@@ -432,17 +457,30 @@ int64_t hpx_probe_call_lease_ms(const struct hpx_reconcile_settings *reconcile)
 	return 2 * ((reconcile != NULL ? reconcile->probe.caller.timeout_ms : 0) + STORE_MS);
 }
 
+/* The credentials, and the trace that the call belongs to. */
+static enum hpx_status write_headers(struct hpx_probe_call *call)
+{
+	enum hpx_status status = hpx_buffer_append(&call->headers, call->reconcile->probe.caller.headers);
+
+	hpx_trace_call_begin(&call->trace, call->reconciler->service->tracer, &call->settings->traces,
+			     hpx_span("", 0));
+	return status == HPX_OK ? hpx_trace_call_write(&call->trace, &call->headers) : status;
+}
+
 /* The call is the engine's from the submission on, and may be freed before it
  * returns. */
 static enum hpx_status submit_probe(struct hpx_probe_call *call)
 {
 	const struct hpx_probe *probe = &call->reconcile->probe;
+	enum hpx_status status = write_headers(call);
 
+	if (status != HPX_OK)
+		return status;
 	call->sent_ms = hpx_clock_wall_ms();
 	call->request = (struct hpx_egress_request){
 		.url = call->url.ptr,
 		.method = "GET",
-		.headers = probe->caller.headers,
+		.headers = hpx_buffer_span(&call->headers),
 		.reuse = true,
 		.connect_timeout_ms = probe->caller.connect_timeout_ms,
 		.timeout_ms = probe->caller.timeout_ms,
@@ -454,7 +492,7 @@ static enum hpx_status submit_probe(struct hpx_probe_call *call)
 	if (hpx_clock_boot_ms() > call->send_until_ms)
 		return HPX_CLOSED;
 	call->state = HPX_PROBE_CALL_SENT;
-	enum hpx_status status = hpx_egress_submit(call->reconciler->egress, &call->request);
+	status = hpx_egress_submit(call->reconciler->egress, &call->request);
 	if (status != HPX_OK)
 		call->state = HPX_PROBE_CALL_CLAIMED;
 	return status;

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "core/pacing.h"
 #include "egress/egress.h"
+#include "service/tracer.h"
 #include "worker/reconciler.h"
 
 /* Calls under way over all queues: where more is configured, each queue has an
@@ -81,8 +82,9 @@ struct hpx_probe_call {
 	const struct hpx_reconcile_settings *reconcile;
 	struct hpx_unsettled *unknown;
 	int64_t send_until_ms; /* boot: later, another process may claim it */
-	struct hpx_buffer url;
+	struct hpx_buffer url, headers;
 	struct hpx_egress_request request;
+	struct hpx_trace_call trace;
 	int64_t sent_ms; /* wall */
 	/* The operation's answer, where the probe's rule makes one. */
 	struct hpx_buffer answer_headers, answer_body;

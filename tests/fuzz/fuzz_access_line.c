@@ -5,9 +5,11 @@
 
 #include <jansson.h>
 
+#include "base/bytes.h"
 #include "base/log_writer.h"
 #include "base/status.h"
 #include "gateway/access_line.h"
+#include "http/trace_context.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,7 +48,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.method = take(&rest),
 		.route = take(&rest),
 		.peer = hpx_span_first(take(&rest), 47),
-		.trace = hpx_access_trace_id(take(&rest)),
 		.status = (unsigned)(size % 1000),
 		.did = (enum hpx_did)(size % HPX_DID_COUNT),
 		.whole_us = size,
@@ -55,8 +56,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.upstream_us = HPX_ACCESS_NO_TIME,
 		.complete_us = HPX_ACCESS_NO_TIME,
 	};
+	char trace[2 * HPX_TRACE_ID_SIZE + 1] = "";
+	struct hpx_trace_context context;
 	struct hpx_buffer out;
 
+	if (hpx_traceparent_read(take(&rest), &context))
+		hpx_hex_encode(context.trace_id, sizeof(context.trace_id), trace);
+	line.trace = hpx_span_of(trace);
 	hpx_buffer_init(&out, HPX_LOG_LINE_MAX);
 	for (int f = HPX_ACCESS_TEXT; f <= HPX_ACCESS_COLOURED; f++) {
 		out.len = 0;

@@ -82,6 +82,8 @@ static void the_defaults_are_those_of_the_design(void **state)
 		{ "reap.every", "1s" },
 		{ "reap.batch", "100" },
 		{ "log_level", "info" },
+		{ "traces.sample", "1" },
+		{ "traces.spans", "8192" },
 		{ "defaults.key", "required" },
 		{ "defaults.scope", "path" },
 		{ "defaults.retention", "24h" },

@@ -106,6 +106,12 @@ static void values(void **state)
 		  "f:6:19: routes[].fingerprint.only: stands beside fingerprint.ignore; what is not "
 		  "among only is ignored anyway: leave one of them out, or write ignore: [] where it is "
 		  "that of defaults\n" },
+		{ GOOD "traces: {endpoint: 'http://127.0.0.1:4318', sample: 5%}\n",
+		  "f:3:53: traces.sample: is no number from 0 to 1 with at most 6 digits behind the "
+		  "point; write e.g. 0.05\n" },
+		{ GOOD "traces: {endpoint: 'http://127.0.0.1:4318', sample: 1.000001}\n",
+		  "f:3:53: traces.sample: is no number from 0 to 1 with at most 6 digits behind the "
+		  "point; write e.g. 0.05\n" },
 		{ GOOD "log_level: loud\n",
 		  "f:3:12: log_level: \"loud\" is not one of debug, info, warn, error\n" },
 		{ GOOD "store_create: yes\n",

@@ -65,6 +65,7 @@ static void every_member_has_an_option(void **state)
 	MARK(settings, hpx_settings, tenant.subrequest.caller.credentials);
 	MARK(settings, hpx_settings, tenant.subrequest.caller.headers);
 	MARK(settings, hpx_settings, tenant.subrequest.cache_entries_max);
+	MARK(settings, hpx_settings, traces.caller.headers);
 	MARK(settings, hpx_settings, tenant.jwt.keys_by_url);
 	MARK(settings, hpx_settings, tenant.jwt.cache_entries_max);
 	MARK(route, hpx_route, matched_by_key);

@@ -109,38 +109,12 @@ static void long_fields(void **state)
 	hpx_buffer_done(&out);
 }
 
-static void trace_ids(void **state)
-{
-	static const struct {
-		struct hpx_span header;
-		struct hpx_span id;
-	} rows[] = {
-		{ HPX_SPAN_INIT("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
-		  HPX_SPAN_INIT("4bf92f3577b34da6a3ce929d0e0e4736") },
-		{ HPX_SPAN_INIT("01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more"),
-		  HPX_SPAN_INIT("4bf92f3577b34da6a3ce929d0e0e4736") },
-		{ HPX_SPAN_INIT("00-00000000000000000000000000000000-00f067aa0ba902b7-01"), HPX_SPAN_INIT("") },
-		{ HPX_SPAN_INIT("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01"), HPX_SPAN_INIT("") },
-		{ HPX_SPAN_INIT("00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01"), HPX_SPAN_INIT("") },
-		{ HPX_SPAN_INIT("00-4bf92f3577b34da6"), HPX_SPAN_INIT("") },
-		{ HPX_SPAN_INIT(""), HPX_SPAN_INIT("") },
-	};
-	(void)state;
-	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct hpx_span id = hpx_access_trace_id(rows[i].header);
-
-		if (!hpx_span_eq(id, rows[i].id))
-			fail_msg("row %zu: \"%.*s\"", i, HPX_SPAN_ARG(id));
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formats),
 		cmocka_unit_test(hostile_bytes),
 		cmocka_unit_test(long_fields),
-		cmocka_unit_test(trace_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,7 @@ static void values(void **state)
 		{ ".0-" TRACE "-" SPAN "-01", -1 },
 		{ "00-" TRACE "-" SPAN "-.0", -1 },
 		/* What stands between the parts. */
+		{ "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01", -1 },
 		{ "00_" TRACE "-" SPAN "-01", -1 },
 		{ "00-" TRACE "_" SPAN "-01", -1 },
 		{ "00-" TRACE "-" SPAN "_01", -1 },
