@@ -241,6 +241,10 @@ void hpx_service_ignore_signals(void)
 	hpx_net_ignore_sigpipe();
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
+	/* The first process of a container inherits every orphan in it, from health checks and
+	 * from people who look around. Ignored, they leave no zombie; none is of hapax's own. */
+	if (getpid() == 1)
+		signal(SIGCHLD, SIG_IGN);
 }
 
 /* libuv gives the signals that a loop watched back their default, which is to end

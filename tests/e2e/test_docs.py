@@ -222,6 +222,23 @@ def test_man_pages_have_every_flag(tmp_path):
         assert len(functions) > 5 and all(f"{function}(" in page for function in functions)
 
 
+def test_man_reads_every_page(tmp_path):
+    """man has nothing to say about a page, and says so of one that is wrong."""
+    require_program()
+    if not shutil.which("man"):
+        pytest.skip("man is not installed")
+    subprocess.run([ROOT / "tools/manual", str(binary()), "1.2.3", str(tmp_path), ROOT / "include/hapax/hapax.h",
+                    ROOT / "include/hapax/client.h"], check=True, timeout=60)
+    (tmp_path / "wrong.1").write_text(".TH WRONG 1\n.SH NAME\n.XX\n")
+    pages = sorted([*tmp_path.glob("*.1"), *tmp_path.glob("*.3")])
+    assert len(pages) > 15
+    for page in pages:
+        done = subprocess.run(["man", "--warnings=w", "--local-file", str(page)], capture_output=True, text=True,
+                              check=False, timeout=60, env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"})
+        assert done.returncode == 0 and "NAME" in done.stdout, page
+        assert bool(done.stderr) == (page.name == "wrong.1"), (page, done.stderr)
+
+
 def test_completions_are_read(tmp_path):
     """bash takes the completions; a command, a verb and a flag are completed."""
     require_program()
