@@ -1,4 +1,53 @@
-// What hapax-client offers, for TypeScript and for people.
+// What hapax-client offers, for TypeScript and for people. The platform's types (Response,
+// URL, …) are those of the program that imports it: of "dom", of @types/node; with neither,
+// the members that the client itself uses.
+
+type Platform<Name extends string, Otherwise> = typeof globalThis extends Record<Name, { prototype: infer T }> ? T : Otherwise;
+
+interface PlainSignal {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  throwIfAborted(): void;
+  addEventListener(type: "abort", listener: () => void): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+interface PlainHeaders {
+  get(name: string): string | null;
+  has(name: string): boolean;
+}
+interface PlainResponse {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly type: string;
+  readonly headers: PlainHeaders;
+  arrayBuffer(): Promise<ArrayBuffer>;
+  json(): Promise<any>;
+  text(): Promise<string>;
+  clone(): PlainResponse;
+}
+interface PlainInit {
+  method?: string;
+  headers?: Record<string, string> | [string, string][];
+  body?: unknown;
+  redirect?: string;
+  credentials?: "include" | "omit" | "same-origin";
+  keepalive?: boolean;
+  signal?: PlainSignal | null;
+}
+interface PlainCrypto {
+  getRandomValues(bytes: Uint8Array): Uint8Array;
+  readonly subtle: { digest(algorithm: string, data: Uint8Array): Promise<ArrayBuffer> };
+}
+interface PlainLocks {
+  request(name: string, options: object, callback: (lock: unknown) => unknown): Promise<any>;
+}
+
+type TheSignal = Platform<"AbortSignal", PlainSignal>;
+type TheResponse = Platform<"Response", PlainResponse>;
+type TheUrl = Platform<"URL", { readonly href: string }>;
+type TheFetch = typeof globalThis extends { fetch: infer F } ? F :
+  (url: string, init?: PlainInit) => Promise<PlainResponse>;
+type TheInit = typeof globalThis extends { fetch: (input: any, init?: infer I) => any } ? NonNullable<I> : PlainInit;
 
 /** Where keys are kept. localStorage has this shape too, but a browser that is killed may
  *  lose what was written to it a moment ago. Every method may be asynchronous. */
@@ -36,7 +85,7 @@ export interface AttemptEvent {
 export interface ClientOptions {
   /** databaseStorage() in browsers, memoryStorage() in Node. */
   storage?: KeyStorage;
-  fetch?: typeof fetch;
+  fetch?: TheFetch;
   /** "Idempotency-Key" */
   keyHeader?: string;
   /** Sends the key without quotes, for an API that wants it so. */
@@ -57,15 +106,15 @@ export interface ClientOptions {
   /** A clock that never goes back, in milliseconds. */
   clock?(): number;
   /** Resolves after `ms`, or as soon as the signal is aborted. */
-  sleep?(ms: number, signal: AbortSignal): Promise<void>;
-  crypto?: Pick<Crypto, "getRandomValues" | "subtle">;
+  sleep?(ms: number, signal: TheSignal): Promise<void>;
+  crypto?: Pick<Platform<"Crypto", PlainCrypto>, "getRandomValues" | "subtle">;
   /** navigator.locks, where it exists. */
-  locks?: Pick<LockManager, "request">;
+  locks?: Pick<Platform<"LockManager", PlainLocks>, "request">;
 }
 
-export type Body = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView | null;
+export type Body = string | Platform<"URLSearchParams", never> | Platform<"Blob", never> | ArrayBuffer | ArrayBufferView | null;
 
-export interface CallInit extends Omit<RequestInit, "body" | "redirect"> {
+export interface CallInit extends Omit<TheInit, "body" | "redirect"> {
   /** Your own name of what is to happen once: "checkout:cart-42". Needed unless the
    *  method is GET, HEAD or OPTIONS. */
   intent?: string;
@@ -83,7 +132,7 @@ export interface Pending {
 
 export interface Client {
   /** The definite answer, whatever its status; otherwise a HapaxError. */
-  fetch(url: string | URL, init?: CallInit): Promise<Response>;
+  fetch(url: string | TheUrl, init?: CallInit): Promise<TheResponse>;
   /** What has no definite answer yet, oldest first. */
   pending(): Promise<Pending[]>;
   /** Drops a key. The next call with this intent makes a new one: a new effect. */
@@ -104,7 +153,7 @@ export declare class HapaxError extends Error {
   readonly reason?: "budget" | "stopped" | "aborted" | "expired";
   readonly attempts?: number;
   /** With "unsettled": the last answer that came, if one did. */
-  readonly lastResponse?: Response | null;
+  readonly lastResponse?: TheResponse | null;
   /** With "intent_in_use": when the other request was begun. */
   readonly created?: number;
   readonly storageError?: unknown;

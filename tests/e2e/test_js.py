@@ -11,6 +11,7 @@ import pytest
 
 from conftest import require_program
 from harness import browser, check
+from harness.gateway import ROOT
 from harness.shop import CLIENT, Shop
 
 STATES = "return window.shop && [shop.results[arguments[0]], shop.events]"
@@ -50,7 +51,8 @@ def test_its_own_tests():
 
 
 def test_its_types(tmp_path):
-    """TypeScript takes what the client takes, and refuses what it refuses."""
+    """TypeScript takes what the client takes, and refuses what it refuses: with the types of a
+    browser, of Node, and with neither; nothing of a library is left unchecked."""
     if not shutil.which("npm"):
         pytest.skip("npm is not installed")
     copy = tmp_path / "js"
@@ -58,8 +60,51 @@ def test_its_types(tmp_path):
     done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=copy, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"npm ci did not get TypeScript: {done.stderr[-300:]}")
-    done = subprocess.run(["node_modules/.bin/tsc", "-p", "test"], cwd=copy, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    for project in ("test", "test/tsconfig.node.json", "test/tsconfig.plain.json"):
+        done = subprocess.run(["node_modules/.bin/tsc", "-p", project], cwd=copy, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, project + done.stdout
+
+
+PACKED = {"LICENSE", "README.md", "package.json", "hapax.d.ts", "file-storage.d.ts",
+          *(path.name for path in CLIENT.glob("*.js"))}
+
+
+def test_it_can_be_published(tmp_path):
+    """What npm would publish is the client, its types, its licence and its page, and nothing
+    else; installed from that archive it can be imported by its two names and no others."""
+    if not shutil.which("npm"):
+        pytest.skip("npm is not installed")
+    done = subprocess.run(["npm", "pack", "--json", "--pack-destination", str(tmp_path)], cwd=CLIENT,
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    (packed,) = json.loads(done.stdout)
+    assert {file["path"] for file in packed["files"]} == PACKED
+    described = json.loads((CLIENT / "package.json").read_text())
+    assert "private" not in described and described["license"] == "Apache-2.0"
+    assert described["version"] == packed["version"] == library_version()
+    assert (CLIENT / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert "](" not in (CLIENT / "README.md").read_text(), "what it says stands there: no page is linked"
+    (tmp_path / "package.json").write_text('{"name": "shop", "type": "module"}')
+    done = subprocess.run(["npm", "install", "--offline", "--no-audit", "--no-fund", str(tmp_path / packed["filename"])],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    script = """
+import { createClient, HapaxError } from "hapax-client";
+import { fileStorage } from "hapax-client/node";
+const refused = await import("hapax-client/journal.js").catch((error) => error.code);
+const code = await createClient({ storage: fileStorage("keys") }).fetch("/", { method: "POST" }).catch((error) =>
+  error instanceof HapaxError && error.code);
+console.log(refused, code);
+"""
+    done = subprocess.run(["node", "--input-type=module", "-e", script], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.stdout == "ERR_PACKAGE_PATH_NOT_EXPORTED request_refused\n", done
+
+
+def library_version():
+    done = subprocess.run([ROOT / "tools/version", ROOT / "include/hapax/common.h"], capture_output=True, text=True,
+                          check=True)
+    return done.stdout.strip()
 
 
 def test_no_registry_is_named():
