@@ -223,6 +223,8 @@ def test_it_pays_once(start, provider, volume):
     one = start()
     assert one.status("NSpid").split()[-1] == "1" and one.status("Uid").split() == ["65532"] * 4
     assert one.status("CapEff") == one.status("CapPrm") == "0" * 16
+    mounts = [line.split() for line in pathlib.Path(f"/proc/{one.pid}/mountinfo").read_text().splitlines()]
+    assert [row[5].split(",")[0] for row in mounts if row[4] in ("/", "/var/lib/hapax")] == ["ro", "rw"]
     assert pay("order-1", headers={})[0] == 401
     assert pay("order-1")[:2] == (200, None)
     assert pay("order-1")[:2] == (200, "true")
