@@ -6,16 +6,14 @@ import pathlib
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import tempfile
 
 import pytest
 
 from conftest import require_program
-from harness import check
 from harness.external_tls import Authority
-from harness.gateway import ROOT, binary, free_port
+from harness.gateway import ROOT, binary
 
 DOCS = ROOT / "docs"
 PAGES = (sorted(DOCS.rglob("*.md")) + sorted(ROOT.glob("examples/*/README.md")) +
@@ -479,29 +477,6 @@ def test_guides_name_what_exists(page):
         assert f'"{event}"' in sources, event
 
 
-def shell(command, cwd, **env):
-    """What a line that a person types prints, on both streams; it must succeed."""
-    path = f"{pathlib.Path(binary()).parent}:{os.environ['PATH']}"
-    done = subprocess.run(["sh", "-c", command], cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
-                          env={**os.environ, "PATH": path, **env})
-    assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout + done.stderr
-
-
-def test_the_commands_of_troubleshooting_run(site, tmp_path):
-    """Word for word, on a store with one operation; only the store is named beside them."""
-    one = site({})
-    assert one.gateway.post("/payments", key="order-1001").status == 200
-    (tmp_path / "hapax.yaml").write_text("upstream: http://127.0.0.1:9\n")
-    lines = list(command_lines(DOCS / "guide/troubleshooting.md"))
-    assert len(lines) >= 6, lines
-    for line in lines:
-        store = "" if line.startswith("check") else f" --store {one.gateway.config['store']}"
-        said = shell(f"hapax {line}{store}", tmp_path)
-        if "order-1001" in line:
-            assert "completed" in said, said
-
-
 # These compare and answer; nothing is to be run first.
 READING = {"choose-a-store.md", "compare.md", "faq.md"}
 
@@ -520,68 +495,6 @@ def test_the_words_that_users_meet_are_linked():
     linked = {link.partition("#")[2] for page in (DOCS / "guide").glob("*.md") for link in links(page)
               if "glossary.md#" in link}
     assert set(words) - linked <= {"key", "settle"}, set(words) - linked
-
-
-class Walk:
-    """A guide's commands, run as they stand; only ports and the folder are others."""
-
-    def __init__(self, page, folder, ports):
-        self.folder, self.ports, self.running = folder, ports, []
-        self.blocks = [self.here(block) for _, block in code_blocks(page)]
-
-    def here(self, text):
-        for port, other in self.ports.items():
-            text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{other}").replace(f'"127.0.0.1", {port}', f'"127.0.0.1", {other}')
-        return text
-
-    def block(self, words):
-        """The only block that begins with these words."""
-        found = [block for block in self.blocks if block.startswith(words)]
-        assert len(found) == 1, (words, found)
-        return found[0]
-
-    def start(self, command, port):
-        """A server in the background, until its port takes connections."""
-        self.running.append(subprocess.Popen(
-            ["sh", "-c", f"exec {command}"], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
-            env={**os.environ, "PATH": f"{pathlib.Path(binary()).parent}:{os.environ['PATH']}"}))
-        check.until(lambda: reachable(port), f"{command} listens")
-
-    def stop(self):
-        for process in self.running:
-            process.terminate()
-        return [process.communicate(timeout=30)[0] for process in self.running]
-
-
-def reachable(port):
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_first_steps_work(tmp_path):
-    """The guide, line by line: the service pays once, the retry is replayed, another amount refused."""
-    require_program()
-    ports = {8080: free_port(), 8081: free_port(), 9000: free_port()}
-    walk = Walk(DOCS / "guide/first-steps.md", tmp_path, ports)
-    (tmp_path / "payments.py").write_text(walk.block("# payments.py"))
-    try:
-        walk.start(walk.block("python3 payments.py").replace("python3", "/usr/bin/python3").strip(), ports[9000])
-        serve = walk.block("hapax serve").strip()
-        walk.start(f"{serve} --listen 127.0.0.1:{ports[8080]} --admin 127.0.0.1:{ports[8081]}", ports[8080])
-        pay = walk.block("curl -i")
-        first, again = shell(pay, tmp_path), shell(pay, tmp_path)
-        assert "201 Created" in first and "Idempotent-Replayed" not in first, first
-        assert "Idempotent-Replayed: true" in again and '{"id": 1, "amount": 40}' in again, again
-        assert "Idempotent-Replayed: true" in shell(pay.replace('{"amount": 40}', '{ "amount": 4e1 }'), tmp_path)
-        assert "422 " in shell(pay.replace('{"amount": 40}', '{"amount": 400}'), tmp_path)
-        assert '"state":"completed"' in shell(walk.block('curl "http'), tmp_path)
-        listed = shell(walk.block("hapax keys ls"), tmp_path)
-        assert listed.splitlines()[0].split() == walk.block("REFERENCE ").splitlines()[0].split(), listed
-        assert "completed" in listed and "POST /payments" in listed, listed
-    finally:
-        said = walk.stop()
-    assert said[0].count("payment 1 {'amount': 40}") == 1 and "payment 2" not in said[0], said
 
 
 def anchor(heading):

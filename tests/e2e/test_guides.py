@@ -1,0 +1,222 @@
+"""Shows that the command lines of the guides work as they stand. Each guide is walked
+through with real servers; only ports, folders, references and invented hosts are others."""
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+
+import pytest
+
+from conftest import require_program
+from harness import check
+from harness.gateway import ROOT, binary, free_port
+from harness.secret import new_key
+
+GUIDE = ROOT / "docs/guide"
+
+
+def code_blocks(page):
+    """The blocks of code of a page, with continued lines joined."""
+    blocks = re.findall(r"^ *```\w*\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    return [re.sub(r"\\\n *", "", block) for block in blocks]
+
+
+def reachable(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def environment(**more):
+    """Where `hapax` is the program under test."""
+    return {**os.environ, "PATH": f"{pathlib.Path(binary()).parent}:{os.environ['PATH']}", **more}
+
+
+class Walk:
+    """The commands of one guide, in a folder of their own."""
+
+    def __init__(self, name, folder, exchanges=()):
+        require_program()
+        self.folder, self.running = folder, []
+        self.ports = {port: free_port() for port in (8080, 8081, 9000)}
+        self.blocks = []
+        for block in code_blocks(GUIDE / name):
+            for there, here in (*exchanges, *self.addresses()):
+                block = block.replace(there, here)
+            self.blocks.append(block)
+
+    def addresses(self):
+        for port, other in self.ports.items():
+            yield f"127.0.0.1:{port}", f"127.0.0.1:{other}"
+            yield f'"127.0.0.1", {port}', f'"127.0.0.1", {other}'
+
+    def block(self, words):
+        """The only block that begins with these words."""
+        found = [block for block in self.blocks if block.startswith(words)]
+        assert len(found) == 1, (words, found)
+        return found[0]
+
+    def line(self, words):
+        """The only line that begins with these words, whichever block it is in."""
+        found = {line.strip() for block in self.blocks for line in block.splitlines() if line.strip().startswith(words)}
+        assert len(found) == 1, (words, found)
+        return found.pop()
+
+    def lines(self, words):
+        return list(dict.fromkeys(line.strip() for block in self.blocks for line in block.splitlines()
+                                  if line.strip().startswith(words)))
+
+    def run(self, command, code=0, **env):
+        """What a line that a person types prints, on both streams."""
+        done = subprocess.run(["sh", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=60,
+                              check=False, env=environment(**env))
+        assert done.returncode == code, f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout + done.stderr
+
+    def start(self, command, port):
+        """A server in the background, until its port takes connections."""
+        self.running.append(subprocess.Popen(["sh", "-c", f"exec {command}"], cwd=self.folder, env=environment(),
+                                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                             stderr=subprocess.STDOUT, text=True))
+        check.until(lambda: reachable(self.ports[port]), f"{command} listens")
+
+    def serve(self, command):
+        """The page's `hapax serve`, on the ports of this walk."""
+        self.start(f"{command} --listen 127.0.0.1:{self.ports[8080]} --admin 127.0.0.1:{self.ports[8081]}", 8080)
+
+    def stop(self):
+        """What each server printed."""
+        for process in self.running:
+            process.terminate()
+        said = [process.communicate(timeout=30)[0] for process in self.running]
+        self.running = []
+        return said
+
+
+@pytest.fixture
+def walk(tmp_path):
+    """walk(name, …) begins one; its servers end with the test."""
+    begun = []
+
+    def begin(name, **how):
+        begun.append(Walk(name, tmp_path, **how))
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.stop()
+
+
+def start_service(one):
+    """The service of first steps, which other guides have on port 9000 too."""
+    text = next(block for block in code_blocks(GUIDE / "first-steps.md") if block.startswith("# payments.py"))
+    (one.folder / "payments.py").write_text(text.replace('"127.0.0.1", 9000', f'"127.0.0.1", {one.ports[9000]}'))
+    one.start("/usr/bin/python3 payments.py", 9000)
+
+
+def test_first_steps(walk):
+    """The service pays once, the retry is replayed, another amount refused."""
+    one = walk("first-steps.md")
+    start_service(one)
+    assert one.block("python3 payments.py").strip() == "python3 payments.py"
+    one.serve(one.line("hapax serve"))
+    pay = one.block("curl -i")
+    first, again = one.run(pay), one.run(pay)
+    assert "201 Created" in first and "Idempotent-Replayed" not in first, first
+    assert "Idempotent-Replayed: true" in again and '{"id": 1, "amount": 40}' in again, again
+    assert "Idempotent-Replayed: true" in one.run(pay.replace('{"amount": 40}', '{ "amount": 4e1 }'))
+    assert "422 " in one.run(pay.replace('{"amount": 40}', '{"amount": 400}'))
+    assert '"state":"completed"' in one.run(one.block('curl "http'))
+    listed = one.run(one.line("hapax keys ls"))
+    assert listed.splitlines()[0].split() == one.block("REFERENCE ").splitlines()[0].split(), listed
+    assert "completed" in listed and "POST /payments" in listed, listed
+    said = one.stop()[0]
+    assert said.count("payment 1 {'amount': 40}") == 1 and "payment 2" not in said, said
+
+
+def test_in_front_of_your_service(walk):
+    """Observe, read what was seen, check the file of step 3, and serve by it."""
+    one = walk("before-your-service.md", exchanges=[("/var/lib/hapax/hapax.db", "hapax.db")])
+    start_service(one)
+    one.serve(one.line("hapax serve"))
+    pay = f"curl -s http://127.0.0.1:{one.ports[8080]}/payments -H 'Idempotency-Key: k1' -d '{{\"amount\": 1}}'"
+    one.run(pay)
+    check.until(lambda: "1 had a new key" in one.run(f"hapax observed --admin 127.0.0.1:{one.ports[8081]}"), "it is seen")
+    one.run(pay)
+    check.until(lambda: "prevented at least 1 second execution" in
+                one.run(f"{one.line('hapax observed')} --admin 127.0.0.1:{one.ports[8081]}"), "the retry is seen")
+    one.stop()
+    (one.folder / "hapax.yaml").write_text(one.block("upstream: "))
+    checked = one.run(one.line("hapax check"))
+    assert "POST /payments" in checked and "ok" in checked, checked
+
+
+def test_troubleshooting(walk, site):
+    """On a store with one operation; only the store is named beside the commands."""
+    there = site({})
+    assert there.gateway.post("/payments", key="order-1001").status == 200
+    one = walk("troubleshooting.md")
+    (one.folder / "hapax.yaml").write_text("upstream: http://127.0.0.1:9\n")
+    lines = one.lines("hapax ")
+    assert len(lines) >= 6, lines
+    for line in lines:
+        said = one.run(line if " check " in line else f"{line} --store {there.gateway.config['store']}")
+        if "order-1001" in line:
+            assert "completed" in said, said
+
+
+def test_on_call(walk, site):
+    """An operation whose answer was lost is found, shown, asked about, and settled in three ways."""
+    there = site({"routes": [{"match": "POST /payments", "server_error": "unknown"}]})
+    store = f" --store {there.gateway.config['store']}"
+    one = walk("on-call.md")
+    resolves = one.lines("hapax keys resolve")
+    assert len(resolves) == 3, resolves
+    for line, retried in zip(resolves, (200, 409, 200)):
+        key = new_key()
+        there.gateway.post("/payments", key=key, behave="reset=after")
+        listed = one.run(one.line("hapax keys ls --state unknown") + store)
+        short = re.search(r"^([0-9a-f]{12}) +unknown", listed, re.M).group(1)
+        assert "outcome" in one.run(one.line("hapax keys show").replace("4c16a6a396e2", short) + store)
+        (one.folder / "answer.http").write_text("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}")
+        one.run(line.replace("4c16a6a396e2", short) + store)
+        answer = there.gateway.post("/payments", key=key, behave="reset=after" if retried == 409 else "")
+        assert answer.status == retried, (line, answer)
+    one.run(one.line("hapax jobs ls --needs-person") + store)
+    one.run(one.line("hapax keys ls --key") + store)
+    # It goes on until it is interrupted, which is what `timeout` says by 124.
+    one.run(f"timeout -s INT 1 {one.line('hapax keys ls --tenant')}{store}", code=124)
+
+
+def test_for_clients(walk):
+    """`hapax call` pays, lists its calls and has nothing to resume."""
+    one = walk("client.md", exchanges=[("https://api.example", "http://127.0.0.1:8080")])
+    start_service(one)
+    one.serve(f"hapax serve --upstream http://127.0.0.1:{one.ports[9000]}")
+    (one.folder / "payment.json").write_text('{"amount": 12}')
+    (one.folder / "order.json").write_text('{"amount": 13}')
+    (one.folder / "credentials").write_text("Authorization: Bearer t\nContent-Type: application/json\n")
+    home = {"HOME": str(one.folder), "XDG_STATE_HOME": str(one.folder / "state")}
+    inline, from_file = one.lines("hapax call POST http://127.0.0.1")
+    assert '"amount": 499' in one.run(inline, **home)
+    assert '"amount": 12' in one.run(from_file, **home)
+    one.run(one.line('hapax call POST "$url"'), url=f"http://127.0.0.1:{one.ports[8080]}/payments", **home)
+    assert json.loads((one.folder / "answer.json").read_text())["amount"] == 13
+    listed = one.run(one.line("hapax call --list"), **home)
+    assert len(re.findall("POST", listed)) == 3, listed
+    one.run(next(line for line in one.lines("hapax call --resume") if "--resume 7" not in line), **home)
+    assert one.stop()[0].count("payment ") == 3
+
+
+def test_verify(walk):
+    """The dry run sends nothing; the run against the gateway reports its rows."""
+    one = walk("verify.md", exchanges=[("https://staging.example", "http://127.0.0.1:8080")])
+    start_service(one)
+    one.serve(one.line("hapax serve"))
+    dry = next(line for line in one.lines("hapax verify") if "--dry-run" in line)
+    assert "amount" in one.run(dry, TOKEN="s3cr3t")
+    real = next(line for line in one.lines("hapax verify http") if "--dry-run" not in line and "amount\": 5}" in line)
+    done = subprocess.run(["sh", "-c", real], cwd=one.folder, capture_output=True, text=True, timeout=120, check=False,
+                          env=environment())
+    assert "nothing happens twice" in done.stdout, done.stdout + done.stderr
