@@ -2,10 +2,10 @@
 itself: it starts, reloads only what is right, drains when it is stopped, and goes on
 with the same keys after an upgrade. No systemd runs here: tests/deploy/systemctl stands
 in for it, and systemd-analyze, where it is there, judges unit and drop-in."""
+import concurrent.futures
 import pathlib
 import shutil
 import subprocess
-import threading
 
 import pytest
 
@@ -43,13 +43,19 @@ class Service:
         return subprocess.run([self.bin / "systemctl", verb, "hapax"], env=self.recipe.env, capture_output=True, text=True,
                               timeout=120, check=False)
 
-    def hold(self, provider, key):
-        """A request that the provider keeps back, in a thread; its answers are put into a list."""
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(chain.post(self.recipe.port["8080"], key, headers=HELD)))
-        thread.start()
-        provider.gate("bank").wait_arrived()
-        return thread, answers
+    def drain(self, provider, key, work):
+        """Does `work`, which stops the service, while the provider keeps a request back; when the service
+        drains, the provider lets go. The request's answer."""
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            answer = threads.submit(chain.post, self.recipe.port["8080"], key, headers=HELD)
+            provider.gate("bank").wait_arrived()
+            work = threads.submit(work)
+            try:
+                check.until(lambda: "event=draining" in self.journal(), "it drains")
+            finally:
+                provider.gate("bank").release()
+            work.result(60)
+            return answer.result(60)
 
 
 @pytest.fixture
@@ -82,14 +88,8 @@ def test_systemd(service, provider):
 def test_systemd_stop_drains(service, provider):
     """What is under way when it is stopped gets its answer, and is replayed after the start."""
     key = new_key()
-    thread, answers = service.hold(provider, key)
-    stopping = threading.Thread(target=service.systemctl, args=["stop"])
-    stopping.start()
-    check.until(lambda: "event=draining" in service.journal(), "it drains")
-    provider.gate("bank").release()
-    thread.join(60)
-    stopping.join(60)
-    assert [answer.status for answer in answers] == [200] and service.systemctl("is-active").returncode == 3
+    answer = service.drain(provider, key, lambda: service.systemctl("stop"))
+    assert answer.status == 200 and service.systemctl("is-active").returncode == 3
     assert service.systemctl("start").returncode == 0
     check.until(lambda: service.journal().count("event=ready") == 2, "it is ready again")
     assert chain.post(service.recipe.port["8080"], key, headers=HELD).replayed and len(provider.ledger(key)) == 1
@@ -106,26 +106,20 @@ def test_unit_and_drop_in(service):
 def test_upgrade(service, provider, recipe):
     """Another program on the same store, with a request under way: nothing is lost or done twice."""
     key = new_key()
-    thread, answers = service.hold(provider, key)
     page = recipe("upgrade", env={**service.env, "PATH": service.recipe.env["PATH"]})
     page.replace = service.recipe.replace
     newer = service.bin / "hapax-newer"
     shutil.copy(binary(), newer)
     (service.bin / "hapax").unlink()
     (service.bin / "hapax").symlink_to(newer)
-    upgrade = threading.Thread(target=page.run, args=["One gateway, on SQLite"])
-    upgrade.start()
-    check.until(lambda: "event=draining" in service.journal(), "the old one drains")
-    provider.gate("bank").release()
-    thread.join(60)
-    upgrade.join(60)
-    assert [answer.status for answer in answers] == [200]
+    answer = service.drain(provider, key, lambda: page.run("One gateway, on SQLite"))
+    assert answer.status == 200
     pid = int((service.units / "hapax.pid").read_text(encoding="ascii"))
     assert pathlib.Path(f"/proc/{pid}/exe").readlink() == newer
     said = page.run("Check")
     assert "is up to date" in said and key not in said, said
     again = chain.post(service.recipe.port["8080"], key, headers=HELD)
-    assert again.replayed and again.body == answers[0].body and len(provider.ledger(key)) == 1
+    assert again.replayed and again.body == answer.body and len(provider.ledger(key)) == 1
 
 
 def test_upgrade_postgres(recipe, provider, cluster):  # noqa: F811
