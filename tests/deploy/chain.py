@@ -11,7 +11,7 @@ from harness.secret import ALICE, BOB, new_key
 
 # Neither the proxy's address nor the gateway's, on the same machine.
 CALLER = "127.0.0.3"
-FORGED = {"X-Forwarded-For": "198.51.100.7", "X-Forwarded-User": "alice", "X-Forwarded-Proto": "gopher",
+FORGED = {"X-Forwarded-For": ["198.51.100.7", "203.0.113.9, 127.0.0.1"], "X-Forwarded-User": "alice", "X-Forwarded-Proto": "gopher",
           "X-Forwarded-Host": "forged.test", "X-Real-IP": "198.51.100.7", "Forwarded": "for=198.51.100.7;proto=gopher",
           "Via": "1.1 forged"}
 BODY = b'{"amount": 10}'
@@ -27,7 +27,8 @@ class Answer:
 
 
 def post(port, key, *, ca=None, auth=ALICE, headers=None, body=BODY, path="/payments"):
-    """One POST from CALLER on a connection of its own; over TLS where `ca` is given."""
+    """One POST from CALLER on a connection of its own; over TLS where `ca` is given. A header whose value is
+    a list is sent in several lines."""
     how = {"timeout": 30, "source_address": (CALLER, 0)}
     connection = (http.client.HTTPSConnection("localhost", port, context=ssl.create_default_context(cafile=ca), **how)
                   if ca else http.client.HTTPConnection("127.0.0.1", port, **how))
@@ -35,7 +36,11 @@ def post(port, key, *, ca=None, auth=ALICE, headers=None, body=BODY, path="/paym
     if auth:
         fields["Authorization"] = auth
     try:
-        connection.request("POST", path, body, fields)
+        connection.putrequest("POST", path)
+        for name, value in {**fields, "Content-Length": str(len(body))}.items():
+            for line in value if isinstance(value, list) else [value]:
+                connection.putheader(name, line)
+        connection.endheaders(body)
         return Answer(connection.getresponse())
     finally:
         connection.close()
