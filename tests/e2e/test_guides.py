@@ -6,6 +6,7 @@ import pathlib
 import re
 import socket
 import subprocess
+import textwrap
 
 import pytest
 
@@ -113,6 +114,59 @@ def start_service(one):
     text = next(block for block in code_blocks(GUIDE / "first-steps.md") if block.startswith("# payments.py"))
     (one.folder / "payments.py").write_text(text.replace('"127.0.0.1", 9000', f'"127.0.0.1", {one.ports[9000]}'))
     one.start("/usr/bin/python3 payments.py", 9000)
+
+
+# What a machine without the files and the neighbours of an example may say of it.
+ABSENT = ("cannot be opened", "no such file", "system lib", "names a variable that is not set", "is none of routes")
+
+
+def configurations():
+    """(page, text) of every block that is a whole configuration: its members are options."""
+    options = set(re.findall(r"^### `([a-z_]+)", (ROOT / "docs/reference/options.md").read_text(encoding="utf-8"), re.M))
+    options |= {"defaults", "routes", "targets", "webhooks"}
+    for page in sorted([*GUIDE.glob("*.md"), *ROOT.glob("docs/recipes/*.md"), ROOT / "README.md"]):
+        for block in re.findall(r"^ *```yaml\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.M | re.S):
+            text = textwrap.dedent(block)
+            names = set(re.findall(r"^([\w.-]+):", text, re.M))
+            if names and names <= options:
+                yield page.name, text if "upstream" in names else "upstream: http://127.0.0.1:9000\n" + text
+
+
+def test_configurations_are_right(tmp_path):
+    """`hapax check` takes every configuration of the documents; only what they refer to is missing here."""
+    require_program()
+    found = list(configurations())
+    assert len(found) > 20
+    for page, text in found:
+        file = tmp_path / "hapax.yaml"
+        file.write_text(text, encoding="utf-8")
+        done = subprocess.run([binary(), "check", "--config", str(file)], capture_output=True, text=True, timeout=30,
+                              check=False)
+        wrong = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(str(file)) and
+                 not re.search(r": (note|warning): ", line) and not any(words in line for words in ABSENT)]
+        assert done.returncode in (0, 1) and not wrong, f"{page}:\n{text}\n" + "\n".join(wrong)
+
+
+def test_dead_letters(walk, site):
+    """A job that its target refuses is listed, shown, retried and discarded by the lines of the guide."""
+    there = site({"tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"}, "trusted_peers": ["127.0.0.1/32"],
+                  "targets": {"mailer": {"url": "http://127.0.0.1:9/", "attempts": 1, "honours_keys": "1h"}},
+                  "routes": [{"match": "POST /emails", "deliver": "async", "target": "mailer"}]})
+    store = f" --store {there.gateway.config['store']}"
+    one = walk("dead-letters.md")
+    accepted = there.gateway.post("/emails", key=new_key(), headers=[("X-Tenant", "a")])
+    assert accepted.status == 202, accepted
+
+    def job():
+        return re.search(r"^ *(\d+) +dead", one.run(one.line("hapax jobs ls --needs-person") + store), re.M)
+    check.until(job, "the job is a dead letter")
+    number = job().group(1)
+    assert "POST" in one.run(one.line("hapax jobs show").replace("17", number) + store)
+    one.run(one.line("hapax jobs retry 17").replace("17", number, 1) + store)
+    check.until(job, "it is dead again")
+    one.run(one.line("hapax jobs discard").replace("16", number, 1) + store)
+    assert there.gateway.post("/emails", key=new_key(), headers=[("X-Tenant", "a")]).status == 202
+    assert not re.search(rf"^ *{number} ", one.run(one.line("hapax jobs ls --needs-person") + store), re.M)
 
 
 def test_first_steps(walk):
