@@ -1,14 +1,17 @@
 /* Shows that the n-th allocation of the store may fail, SQLite's or our own, once or
  * several times in a row, and still every operation is executed once and its answer is
- * stored, in this process and for the next. */
+ * stored, in this process and for the next. So is what a reaped operation leaves behind:
+ * its tombstone, and its entry in the history. */
 #include "client.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 
-/* The store runs on the committer's thread; only its allocations fail, not the test's. */
+/* The store runs on the committer's thread; only its allocations fail, not the test's,
+ * except where the test itself runs the store. */
 static pthread_t test_thread;
+static bool on_test_thread;
 static atomic_long allocations_left = -1; /* -1: none fails */
 static atomic_uint failures_left;
 
@@ -16,7 +19,7 @@ static bool fails(void)
 {
 	long left = atomic_load(&allocations_left);
 
-	if (left < 0 || pthread_equal(pthread_self(), test_thread))
+	if (left < 0 || (!on_test_thread && pthread_equal(pthread_self(), test_thread)))
 		return false;
 	if (left > 0) {
 		atomic_store(&allocations_left, left - 1);
@@ -134,9 +137,128 @@ static void the_nth_allocation_fails(void **state)
 	}
 }
 
+/* ---- reaping, with tombstones and a history ---- */
+
+enum { BODY = 1,
+       HOLDER = 11,
+       RETRY = 12,
+       PLAIN = 3,  /* leave an entry of the history */
+       BURIED = 6, /* and up to here a tombstone; the last one is aside */
+       KEYS = BURIED + 1 };
+#define DAY_MS INT64_C(86400000)
+/* Each run fills a store anew, which takes longer than a client's requests do: every
+ * eleventh allocation, so that statements and rows of all kinds are among them. */
+#define REAP_STEP (11 * STEP)
+
+static const char *reserve_with(struct fixture *f, const struct hpx_policy *by, unsigned key, unsigned token)
+{
+	struct hpx_ask asked = ask_of(f->store, key, BODY, token);
+	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, key, token);
+
+	op.reserve.ask = &asked;
+	op.reserve.policy = by;
+	assert_status(run_op(f, &op), HPX_OK);
+	hpx_answer_free(op.reserve.replay);
+	return hpx_decision_name(op.decision.kind);
+}
+
+static struct hpx_policy policy_of(unsigned key)
+{
+	struct hpx_policy p = *policy();
+
+	p.tombstone_ms = key > PLAIN ? 30 * DAY_MS : 0;
+	p.expired = HPX_EXPIRED_REFUSE;
+	return p;
+}
+
+static void reopen_with_history(struct fixture *f, int64_t shift_ms)
+{
+	struct hpx_store_options options = fixture_options(f);
+
+	fixture_close(f);
+	options.history_retention_ms = 400 * DAY_MS;
+	assert_status(hpx_store_open(&options, &f->store, NULL), HPX_OK);
+	assert_status(hpx_store_reader_open(f->store, &f->reader), HPX_OK);
+	advance(f, shift_ms);
+}
+
+static void fill_with_expired(struct fixture *f)
+{
+	for (unsigned key = 1; key <= KEYS; key++) {
+		struct hpx_policy by = policy_of(key);
+		assert_string_equal(reserve_with(f, &by, key, HOLDER), "created");
+		if (key == KEYS) {
+			assert_status(act(f, HPX_VERB_FAIL, key, HOLDER), HPX_OK);
+			assert_string_equal(reserve_with(f, &by, key, HOLDER + 1), "retried");
+		}
+		assert_status(complete(f, key, key == KEYS ? HOLDER + 1 : HOLDER, "done"), HPX_OK);
+	}
+	advance(f, RETENTION_MS + 1);
+}
+
+/* Each finished operation is told once, and each tombstone refuses its key. */
+static void check_left(struct fixture *f, long nth)
+{
+	struct hpx_history_query query = { .until_ms = INT64_MAX / 4, .limit = 100, .look_max = 10000 };
+	struct hpx_history found;
+
+	assert_status(hpx_store_history(f->reader, &query, &f->arena, &found), HPX_OK);
+	if (found.count != KEYS)
+		fail_msg("allocation %ld: %zu operations are told, not %d", nth, found.count, KEYS);
+	for (unsigned key = PLAIN + 1; key <= KEYS; key++) {
+		struct hpx_policy by = policy_of(key);
+		const char *decision = reserve_with(f, &by, key, RETRY);
+		if (strcmp(decision, "expired") != 0)
+			fail_msg("allocation %ld: key %u is %s, not expired", nth, key, decision);
+	}
+}
+
+/* Until nothing is left to reap; the n-th allocation of it fails. False: there were fewer. */
+static bool reap_failing(struct fixture *f, long nth)
+{
+	bool more = true, fired;
+
+	on_test_thread = true;
+	atomic_store(&failures_left, 1);
+	atomic_store(&allocations_left, nth);
+	for (unsigned i = 0; i < 200 && more; i++) {
+		struct hpx_store_op op = op_of(HPX_VERB_REAP, 0, 0), *ops = &op;
+		op.reap.limit = 3;
+		more = hpx_store_run(f->store, &ops, 1, NULL) != HPX_OK || op.status != HPX_OK ||
+		       op.reap.more || op.reap.count > 0;
+	}
+	fired = atomic_load(&failures_left) == 0;
+	atomic_store(&allocations_left, -1);
+	on_test_thread = false;
+	assert_false(more);
+	return fired;
+}
+
+static void the_nth_allocation_fails_while_reaping(void **state)
+{
+	struct fixture *f = *state;
+	long nth = 0;
+
+	for (bool fired = true; fired; nth += REAP_STEP) {
+		int64_t shift_ms;
+
+		fixture_afresh(f);
+		reopen_with_history(f, 0);
+		fill_with_expired(f);
+		fired = reap_failing(f, nth);
+		check_left(f, nth);
+		/* And so finds it the next process. */
+		shift_ms = atomic_load(&f->store->wall_shift_ms);
+		reopen_with_history(f, shift_ms);
+		check_left(f, nth);
+	}
+	print_message("%ld allocations of a reaper\n", nth - REAP_STEP);
+	assert_true(nth > REAP_STEP);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { ON_SQLITE(the_nth_allocation_fails) };
+	const struct CMUnitTest tests[] = { ON_SQLITE(the_nth_allocation_fails), ON_SQLITE(the_nth_allocation_fails_while_reaping) };
 
 	test_thread = pthread_self();
 	stand_before_sqlite();
