@@ -391,6 +391,8 @@ static void resolve_matching(const struct hpx_settings *settings, struct hpx_rou
 
 	route->matched_by_key = probe->given && route->policy.deliver != HPX_DELIVER_ASYNC &&
 				hpx_rule_probe_needs_key(probe);
+	if (route->matched_by_key)
+		route->amount_request = probe->amount_request;
 	for (size_t n = 0; n < settings->webhook_count; n++) {
 		const struct hpx_webhook *webhook = &settings->webhooks[n];
 		if (webhook->key.ptr == NULL || !hpx_span_eq(webhook->route, route->pattern))

@@ -168,6 +168,15 @@
 	SIGN_ROW(PLACE, "reconcile.probe.", "not_yet", reconcile.probe.mapping, NOT_YET,      \
 		 HPX_OPTION_MATCHES, "[202, pending]",                                        \
 		 "Answers that mean that it is still under way."),                              \
+	{ "reconcile.probe.amount", HPX_OPTION_POINTER, PLACE(reconcile.probe.amount),        \
+	  .example = "/amount",                                                               \
+	  .text = "Where the body of the probe's answer has the amount. With it, a route's probe " \
+		  "that asks by {key} settles only if the amount is that of the request, as an " \
+		  "exact decimal. An answer without an amount can say only that it was not "  \
+		  "applied." },                                                               \
+	{ "reconcile.probe.amount_request", HPX_OPTION_POINTER, PLACE(reconcile.probe.amount_request), \
+	  .example = "/amount",                                                               \
+	  .text = "Where the JSON body of the client's request has the amount." },            \
 	ANSWER_ROWS(PLACE, type, "reconcile.probe.", reconcile.probe.answer, "/data",         \
 		    "answer: all of the probe's answer.")
 /* clang-format on */

@@ -170,6 +170,24 @@ static void check_caller(struct hpx_parse_context *context, const struct hpx_loc
 				    "https://");
 }
 
+/* Amounts are compared where a client's key names the operation, which may be another's. */
+static void check_amounts(struct hpx_parse_context *context, const struct hpx_location *location,
+			  const struct hpx_probe *probe, bool target)
+{
+	bool given = probe->amount.ptr != NULL;
+
+	if (given != (probe->amount_request.ptr != NULL))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE,
+				    given ? "amount_request" : "amount",
+				    "is missing; amount (in the probe's answer) and amount_request (in "
+				    "the client's request) are compared");
+	else if (given && (target || !hpx_rule_probe_needs_key(probe)))
+		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE, "amount",
+				    "has no effect where the probe does not ask by the client's key; "
+				    "leave it out%s",
+				    target ? "" : ", or put {key} into get");
+}
+
 /* Options of a probe, given without its `get`. In `defaults` they may be meant for
  * the probes of routes. */
 static bool is_half_given(const struct hpx_parse_context *context, const struct hpx_location *location,
@@ -205,6 +223,7 @@ static void check_probe(struct hpx_parse_context *context, const struct hpx_loca
 	check_caller(context, location, PROBE, &probe->caller);
 	check_mapping(context, location, PROBE, &probe->mapping);
 	check_answer(context, location, PROBE, &probe->answer, true);
+	check_amounts(context, location, probe, target);
 }
 
 void hpx_rule_reconcile(struct hpx_parse_context *context, const struct hpx_location *location,
@@ -346,7 +365,7 @@ static void check_not_applied(struct hpx_parse_context *context, const struct hp
 				    "so that it could be of any; add a probe to find that out");
 }
 
-/* Two webhooks cannot want different amounts of one request. */
+/* Two webhooks, or a webhook and a probe, cannot want different amounts of one request. */
 static bool has_other_amount(const struct hpx_settings *settings, const struct hpx_webhook *webhook)
 {
 	const struct hpx_route *route = hpx_settings_find_route(settings, webhook->route);
@@ -387,8 +406,8 @@ static void check_key(struct hpx_parse_context *context, const struct hpx_locati
 				    "client's request) are compared");
 	if (has_other_amount(settings, webhook))
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "amount_request",
-				    "is not that of another webhook of the same route; a request has "
-				    "one amount");
+				    "is not that of another webhook, or of the probe, of the same "
+				    "route; a request has one amount");
 }
 
 static void check_webhook(struct hpx_parse_context *context, size_t n)

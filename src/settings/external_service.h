@@ -40,6 +40,10 @@ struct hpx_probe {
 	 * has no {provider_id}. */
 	struct hpx_span get;
 	struct hpx_ruling_mapping mapping;
+	/* With {key} in a route's probe: JSON pointers into the probe's answer and into the
+	 * client's request. Nothing is settled where these amounts differ; ptr NULL. */
+	struct hpx_span amount;
+	struct hpx_span amount_request;
 	struct hpx_answer_rule answer; /* of an operation that was applied */
 	unsigned concurrency;          /* calls of one process under way at once */
 	unsigned per_second;           /* of one process */

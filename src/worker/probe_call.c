@@ -22,6 +22,8 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "core/job.h"
+#include "core/json.h"
+#include "core/number.h"
 #include "http/field.h"
 #include "http/octet.h"
 
@@ -274,8 +276,8 @@ static enum hpx_status find_unique(const struct hpx_unsettled *unknown,
 	return status;
 }
 
-/* Whether this is the only operation of its route with its key. */
-static enum hpx_status is_unique(const struct hpx_probe_call *call, bool *ret_unique)
+/* Whether this is the only operation of its route with its key. Its amount is noted. */
+static enum hpx_status is_unique(struct hpx_probe_call *call, bool *ret_unique)
 {
 	const struct hpx_unsettled *unknown = call->unknown;
 	struct hpx_store_reader *reader = call->reconciler->reader;
@@ -291,16 +293,19 @@ static enum hpx_status is_unique(const struct hpx_probe_call *call, bool *ret_un
 		status = hpx_store_keyed(reader, &query, &matches);
 	if (status != HPX_OK)
 		return status;
+	bool own = matches.count == 1 && hpx_operation_id_eq(&only->id, operation_of(unknown)) &&
+		   hpx_mark_eq(&only->mark, mark_of(unknown));
+	if (own)
+		memcpy(call->amount, matches.of[0].amount, sizeof(call->amount));
 	if (matches.hidden && matches.count < 2)
 		return find_unique(unknown, reader, ret_unique);
-	*ret_unique = matches.count == 1 && hpx_operation_id_eq(&only->id, operation_of(unknown)) &&
-		      hpx_mark_eq(&only->mark, mark_of(unknown));
+	*ret_unique = own;
 	return HPX_OK;
 }
 
 /* The key that hapax sent with a job is the job's own. A client's key identifies an
  * operation only where no other one of its route has the same (another tenant's). */
-static enum hpx_status append_key(const struct hpx_probe_call *call, struct hpx_buffer *out,
+static enum hpx_status append_key(struct hpx_probe_call *call, struct hpx_buffer *out,
 				  const char **ret_reason)
 {
 	const struct hpx_unsettled *unknown = call->unknown;
@@ -397,6 +402,28 @@ static void reconstruct(struct hpx_probe_call *call)
 		log_ruling(call, HPX_LOG_WARN, "answer_not_reconstructed", hpx_status_name(status));
 }
 
+/* Whether the answer may settle an operation that was asked about by the client's key. An
+ * answer without an amount says nothing of what happened; that nothing did, it may say. */
+static bool amount_agrees(const struct hpx_probe_call *call, enum hpx_ruling ruling)
+{
+	const struct hpx_probe *probe = &call->reconcile->probe;
+	struct hpx_json_scalar scalar;
+	struct hpx_arena arena;
+	bool agrees;
+
+	if (probe->amount.ptr == NULL || is_job(call->unknown))
+		return true;
+	hpx_arena_init(&arena, ARENA_BYTES_MAX);
+	bool found = hpx_json_lookup(hpx_buffer_span(&call->request.body_in), probe->amount,
+				     HPX_ROUTE_KEY_AMOUNT_MAX, &arena, &scalar) == HPX_OK;
+	if (found && (scalar.kind == HPX_JSON_STRING || scalar.kind == HPX_JSON_NUMBER))
+		agrees = hpx_amount_eq(scalar.text, hpx_span_of(call->amount));
+	else
+		agrees = ruling != HPX_RULING_APPLIED && ruling != HPX_RULING_DECLINED;
+	hpx_arena_done(&arena);
+	return agrees;
+}
+
 /* ---- sending ---- */
 
 /* `decision` is what the answer says; NULL: there is none. */
@@ -444,7 +471,12 @@ static void on_answered(struct hpx_egress_request *request)
 		rule_unclear(call, hpx_status_text(HPX_NOMEM));
 		return;
 	}
-	trace_call(call, hpx_ruling_name(received.ruling));
+	bool agrees = amount_agrees(call, received.ruling);
+	trace_call(call, hpx_ruling_name(agrees ? received.ruling : HPX_RULING_UNCLEAR));
+	if (!agrees) {
+		rule_unclear(call, "the amount is not that of the request, or one of both has none");
+		return;
+	}
 	snprintf(call->reason, sizeof(call->reason), "the probe was answered %u: %s",
 		 request->status, hpx_ruling_name(received.ruling));
 	if (received.ruling == HPX_RULING_APPLIED)

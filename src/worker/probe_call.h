@@ -77,8 +77,9 @@ struct hpx_probe_call {
 	enum hpx_probe_call_state state;
 	struct hpx_probe_call *next; /* of those that wait in the queue */
 	struct hpx_reconciler *reconciler;
-	struct hpx_probe_queue *queue; /* NULL: no probe is configured */
-	struct hpx_settings *settings; /* that the probe is made by */
+	struct hpx_probe_queue *queue;             /* NULL: no probe is configured */
+	struct hpx_settings *settings;             /* that the probe is made by */
+	char amount[HPX_ROUTE_KEY_AMOUNT_MAX + 1]; /* of the request, where it is found by its key; or "" */
 	const struct hpx_reconcile_settings *reconcile;
 	struct hpx_unsettled *unknown;
 	int64_t send_until_ms; /* boot: later, another process may claim it */

@@ -12,6 +12,7 @@ from harness import check, postgres
 from harness.external_webhooks import Hook, post
 from harness.gateway import binary
 from harness.secret import BOB, new_key
+from test_reconstruct import lookup  # noqa: F401, a fixture
 
 SECRET = "whsec_" + base64.b64encode(b"s3cr3t-of-the-bank-0123456789abcd").decode()
 ROUTES = [{"match": "POST /pay"}, {"match": "POST /refund"}]
@@ -184,3 +185,34 @@ def test_probe(site):
     one.gateway.wait_log("another operation of the route has the same key")
     assert state(one, reference) == "unknown"
     assert not [seen for seen in one.provider.seen() if f"key={shared}" in seen.target]
+
+
+@pytest.mark.parametrize("ruling, body, came_to", [
+    ("applied", {"amount": 10}, "completed"), ("applied", {"amount": "1e1"}, "completed"),
+    ("applied", {"amount": "10.01"}, "unknown"), ("applied", {}, "unknown"), ("applied", None, "unknown"),
+    ("declined", {"amount": "10.0"}, "completed"), ("declined", {"amount": 9}, "unknown"),
+    ("not_applied", {}, "failed_retryable"), ("not_applied", {"amount": 10}, "failed_retryable"),
+    ("not_applied", {"amount": 11}, "unknown")])
+def test_amount_of_a_probe(site, lookup, ruling, body, came_to):  # noqa: F811
+    """What a probe by the key finds must have the amount of the request; nothing found has
+    none, and that it was not applied is believed without one."""
+    status = {"applied": 200, "declined": 402, "not_applied": 404}[ruling]
+    url = lookup(b"no json" if body is None else json.dumps(body).encode(), status)
+    probe = {"url": url, "get": "/find?key={key}", ruling: [status], "amount": "/amount", "amount_request": "/money/amount"}
+    one, key = site({"routes": [{"match": "POST /pay", "reconcile": {
+        "settle_after": "1s", "confirm_after": "1s", "backoff": "10ms", "probe": probe}}]}), new_key()
+    reference = lose(one, key, body=b'{"money": {"amount": "10.00"}}')
+    if came_to == "unknown":
+        one.gateway.wait_log("event=asked .*the amount is not that of the request")
+    else:
+        check.until(lambda: state(one, reference) == came_to, "the probe settles it")
+    assert state(one, reference) == came_to
+
+
+def test_a_probe_for_a_request_without_amount(site, lookup):  # noqa: F811
+    """Nothing is known of the request's amount, so no amount agrees with it."""
+    probe = {"url": lookup(b'{"amount": 10}'), "get": "/find?key={key}", "applied": [200], **AMOUNTS}
+    one, key = site({"routes": [{"match": "POST /pay", "reconcile": {"backoff": "10ms", "probe": probe}}]}), new_key()
+    reference = lose(one, key, body=b'{"money": 10}')
+    one.gateway.wait_log("event=asked .*the amount is not that of the request")
+    assert state(one, reference) == "unknown"

@@ -251,6 +251,15 @@ static void probes_that_cannot_be(void **state)
 		{ PROBE("get: '/{provider_id}', applied: [200]"),
 		  "f:3:32: defaults.reconcile.probe.get: has {provider_id}, which only a job's "
 		  "answer gives; use {operation}\n" },
+		{ PROBE("get: '/{operation}/{key}', applied: [200], amount: /a"),
+		  "f: defaults.reconcile.probe.amount_request: is missing; amount (in the probe's "
+		  "answer) and amount_request (in the client's request) are compared\n" },
+		{ PROBE(GET "applied: [200], amount: /a, amount_request: /b"),
+		  "f:3:69: defaults.reconcile.probe.amount: has no effect where the probe does not "
+		  "ask by the client's key; leave it out, or put {key} into get\n" },
+		{ T_PROBE("get: '/{key}', applied: [200], amount: /a, amount_request: /b"),
+		  "f:3:84: targets.t.reconcile.probe.amount: has no effect where the probe does not "
+		  "ask by the client's key; leave it out\n" },
 		/* One answer, one meaning. */
 		{ SETTLED(GET "applied: [200, 404], not_applied: [404]"),
 		  "f:3:92: defaults.reconcile.probe.not_applied: lists \"404\", which stands in "
@@ -279,6 +288,7 @@ static void probes_that_can_be(void **state)
 		{ PROBE(GET "applied: [200]"), "" },
 		{ SETTLED(GET "applied: [200], not_applied: [404]"), "" },
 		{ T_PROBE("get: '/{provider_id}', applied: [200]"), "" },
+		{ PROBE("get: '/{operation}/{key}', applied: [200], amount: /a, amount_request: /b"), "" },
 		/* A job's key is its own. */
 		{ T_PROBE("get: '/{key}', applied: [200]"), "" },
 		{ PROBE("get: '/{key}', applied: [200]"),
@@ -437,8 +447,8 @@ static void webhooks_that_cannot_be(void **state)
 		  "the client's key, e.g. key: /data/metadata/idempotency_key\n" },
 		{ UP "webhooks: {w: {" KEYED "route: POST /pay, amount: /a, amount_request: /a}, v: {" KEYED
 		     "route: POST /pay, amount: /a, amount_request: /b}}\n" PAY,
-		  "f:3:265: webhooks.v.amount_request: is not that of another webhook of the same "
-		  "route; a request has one amount\n" },
+		  "f:3:265: webhooks.v.amount_request: is not that of another webhook, or of the "
+		  "probe, of the same route; a request has one amount\n" },
 		{ UP "webhooks: {'': {scheme: stripe, " SECRET REST "}}\n",
 		  "f:3:12: webhooks: \"\" is no name: 1 to 63 of a-z, 0-9, _ and -\n" },
 	};
