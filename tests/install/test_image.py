@@ -12,6 +12,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -234,6 +235,17 @@ def test_it_pays_once(start, provider, volume):
     start()
     assert pay("order-1")[:2] == (200, "true")
     assert len(provider.ledger()) == 1
+
+
+@pytest.mark.parametrize("page", ["docs/guide/install.md", "examples/compose.yaml"])
+def test_the_documents_request(start, provider, page):
+    """The request that the guide and the example print, sent twice as it stands, is one payment."""
+    start()
+    text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n#", "")
+    (line,) = re.findall(r"curl -i http.*", text)
+    first, again = (run("sh", "-c", line, env={**os.environ, "no_proxy": "*"}) for _ in range(2))
+    assert "Idempotent-Replayed" not in first and "\nIdempotent-Replayed: true" in again.replace("\r", "")
+    assert len(provider.ledger("order-42")) == 1
 
 
 def test_sigterm_drains(start, provider):
