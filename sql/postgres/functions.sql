@@ -446,14 +446,20 @@ BEGIN
 END $$;
 
 -- The lines of a stored answer as text. What the gateway kept is bytes; HTTP says that
--- those which are not UTF-8 are ISO 8859-1.
+-- those which are not UTF-8 are ISO 8859-1. The gateway's own last line, which says from
+-- which trace the answer comes, is no part of the answer.
 CREATE OR REPLACE FUNCTION hapax.header_text(headers bytea) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	lines text;
 BEGIN
-	RETURN convert_from(headers, 'UTF8');
-EXCEPTION
-	WHEN character_not_in_repertoire OR untranslatable_character THEN
-		RETURN convert_from(headers, 'LATIN1');
+	BEGIN
+		lines := convert_from(headers, 'UTF8');
+	EXCEPTION
+		WHEN character_not_in_repertoire OR untranslatable_character THEN
+			lines := convert_from(headers, 'LATIN1');
+	END;
+	RETURN regexp_replace(lines, E'(^|\n)Hapax-Trace: [0-9a-f-]{55}\r\n$', '\1');
 END $$;
 
 -- A delivery owed to an outside service. The name is the job's own within its operation,

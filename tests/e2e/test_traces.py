@@ -5,14 +5,16 @@ dropped spans and one log line, never a request."""
 import json
 import pathlib
 import re
+import subprocess
 import time
 
 import pytest
 
 from harness import collector as otlp
+from harness import postgres
 from harness.collector import Collector, answer, attributes
 from harness.external_service import CREDENTIAL, ExternalService
-from harness.gateway import free_port
+from harness.gateway import binary, free_port
 from harness.secret import new_key
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -130,6 +132,22 @@ def test_a_link_without_traces(site, collector):
     again = one.gateway.post("/pay/7", key=key, body=b"{}")
     assert again.replayed and again.body == first.body
     assert not any("trace" in name.lower() for name, _ in again.fields)
+
+
+@pytest.mark.skipif(not postgres.chosen(), reason="hapax.begin is PostgreSQL's")
+def test_the_line_in_sql():
+    """An application that reads a gateway's answer by SQL does not see the gateway's line."""
+    cluster = postgres.shared()
+    database = cluster.database()
+    subprocess.run([binary(), "migrate", "--store", cluster.url(database)], check=True, capture_output=True)
+    line, other = f"Hapax-Trace: {PARENT}\r\n", "Content-Type: text/plain\r\n"
+    rows = {line: "", other + line: other, other: other, line + other: line + other, "X-" + line: "X-" + line,
+            other + "X: \xe9\r\n" + line: other + "X: \xe9\r\n"}
+    for stored, wanted in rows.items():
+        for encoding in ("utf-8", "latin-1"):
+            got = cluster.sql("SELECT encode(convert_to(hapax.header_text("
+                              f"'\\x{stored.encode(encoding).hex()}'), 'UTF8'), 'hex')", database)
+            assert bytes.fromhex("".join(got)).decode() == wanted, (stored, encoding)
 
 
 def test_the_access_log_names_the_trace(site, collector, tmp_path):
