@@ -427,8 +427,8 @@ static const struct hpx_option rows[] = {
 	{ "limits.bodies", HPX_OPTION_SIZE, GLOBAL(bodies_bytes_max), .default_value = "64MiB",
 	  RANGE(64 * KIB, 1024 * GIB),
 	  .text = "The most memory for the bodies of all guarded requests and answers together. "
-		  "A quarter is reserved for answers; when the rest is used, new requests are "
-		  "refused with 503." },
+		  "A quarter is reserved for answers, and a quarter of the rest for requests with a "
+		  "body of up to 16 KiB; when that is used, new requests are refused with 503." },
 	{ "limits.connections", HPX_OPTION_COUNT, GLOBAL(connections_max), .default_value = "10000",
 	  RANGE(1, 1000000), .text = "The most client connections." },
 	{ "limits.upstream_connections", HPX_OPTION_COUNT, GLOBAL(upstream_connections_max),

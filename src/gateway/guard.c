@@ -107,10 +107,35 @@ static size_t request_share(const struct hpx_settings *settings)
 	return most > settings->request_body_bytes_max ? most : settings->request_body_bytes_max;
 }
 
+/* Most requests are smaller. */
+#define SMALL_BODY_BYTES ((size_t)16 * 1024)
+
+static bool is_small(const struct hpx_request *request, size_t more)
+{
+	const struct hpx_http_head *head = &request->head.http;
+
+	if (head->framing == HPX_FRAMING_LENGTH)
+		return head->content_length <= SMALL_BODY_BYTES;
+	return request->body.bytes.len + more <= SMALL_BODY_BYTES;
+}
+
+/* The last quarter of that is for small bodies: large ones of many addresses, none of
+ * which has more than its share, must not keep everybody's payments out. */
+static size_t share_of_size(const struct hpx_request *request, size_t more)
+{
+	size_t whole = request_share(request->settings);
+	size_t large = whole - whole / 4;
+
+	if (is_small(request, more))
+		return whole;
+	return large > request->settings->request_body_bytes_max ? large :
+								   request->settings->request_body_bytes_max;
+}
+
 /* A piece of the body is charged when it comes, not when it is announced. */
 static enum hpx_next take_body(struct hpx_request *request, struct hpx_span data)
 {
-	size_t whole = request_share(request->settings);
+	size_t whole = share_of_size(request, data.len);
 
 	if (!hpx_share_take_body(request, data.len, whole) ||
 	    !hpx_request_charge(request, data.len, whole))

@@ -46,8 +46,9 @@ def admin_says(gateway, path="/healthz"):
 # ---- descriptors ----
 
 def test_idle_connections_on_the_admin_listener(site):
-    """3,000 connections that ask for nothing do not keep a health check out."""
-    one = site()
+    """3,000 connections that ask for nothing do not keep a health check out, nor take the
+    descriptors of others."""
+    one = site(wrap=["prlimit", "--nofile=800:800"])
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
@@ -311,6 +312,22 @@ def test_half_bodies_of_one_address(way):
         assert [a.status for a in answers] == [200] * 4, answers
 
 
+def test_large_bodies_leave_room_for_small_ones(way):
+    """Bodies of many addresses, none above its share, that fill the memory to the last byte
+    keep no payment out."""
+    one = way({"limits": {"bodies": "16MiB"}})
+    with contextlib.ExitStack() as stack:
+        wires = [half_a_body(way, one.gateway, f"127.0.6.{i + 1}", stack) for i in range(30)]
+        wires += [half_a_body(way, one.gateway, f"127.0.8.{i + 1}", stack, sent=3000) for i in range(120)]
+        check.until(lambda: one.gateway.metrics()["hapax_bodies_bytes"] > 8 << 20, "much of it is used")
+        for i in range(200):
+            for wire in wires[i % len(wires)::30]:
+                with contextlib.suppress(OSError):
+                    wire.send(b"x" * 300)
+            answer = way.post(one.gateway, f"127.0.7.{i + 1}", auth=f"Bearer customer-{i}", body=b"y" * 200)
+            assert answer.status == 200, (i, answer)
+
+
 def test_connections_of_one_address(site):
     """When three quarters of the connections are in use, the address that has most of
     them gets no more, and others do; alone it has three quarters."""
@@ -343,12 +360,15 @@ def test_connections_of_one_tenant(site):
 def test_waiters_of_one_address(way):
     """Requests that wait for another's answer are shared out in the same way."""
     one = way({"limits": {"waiters": 8}, "routes": [{"match": "POST /pay", "concurrent": "wait"}]})
-    slow, other = new_key(), new_key()
+    slow, other, third = new_key(), new_key(), new_key()
+    somebody = {"auth": "Bearer somebody-else", "key": third}
     with contextlib.ExitStack() as stack:
         for key in (slow, other):
             wire = stack.enter_context(way.connect(one.gateway, "127.0.0.5"))
             wire.send(one.gateway.request("POST", "/pay", key=key, behave="delay=3", headers=way.named("127.0.0.5")))
-        check.until(lambda: len(one.provider.seen("/pay")) == 2, "both are under way")
+        wire = stack.enter_context(way.connect(one.gateway, "127.0.0.5"))
+        wire.send(one.gateway.request("POST", "/pay", behave="delay=3", headers=way.named("127.0.0.5"), **somebody))
+        check.until(lambda: len(one.provider.seen("/pay")) == 3, "all are under way")
         greedy = []
         for _ in range(8):
             wire = stack.enter_context(way.connect(one.gateway, "127.0.0.66"))
@@ -356,10 +376,11 @@ def test_waiters_of_one_address(way):
             greedy.append(wire)
         check.until(lambda: limited_count(one.gateway, "share_waiters") == 2, "it has its share")
         assert one.gateway.metrics()["hapax_waiting"] == 6
-        # The same tenant at another address has its share too: another tenant is served.
+        # The same tenant at another address has its share too; another tenant there is served.
         check.problem(way.post(one.gateway, "127.0.0.7", key=other), "overloaded", executed="unknown")
+        assert way.post(one.gateway, "127.0.0.7", **somebody)["Idempotent-Replayed"] == "true"
         assert sorted(wire.answer().status for wire in greedy) == [200] * 6 + [503] * 2
-    assert len(one.provider.ledger(slow)) == 1
+    assert [len(one.provider.ledger(key)) for key in (slow, other, third)] == [1, 1, 1]
 
 
 def test_tunnels_of_one_address(way):
@@ -401,6 +422,8 @@ def test_slow_body(site, config):
                 break
             except socket.timeout:
                 continue
+        else:
+            raise AssertionError("bytes were taken for 20 seconds, one at a time")
         wire.sock.settimeout(15)
         check.problem(wire.answer(), "request_timeout")
     assert one.provider.ledger(key) == []
@@ -461,6 +484,28 @@ def test_bombs(site):
             assert [answer.status for answer in answers] == [200] * 4
             assert [answer["Idempotent-Replayed"] for answer in answers] == [None] + ["true"] * 3
     assert all(len(one.provider.ledger(key)) == 1 for key in keys)
+    # Far below what would be held of a decoded body, far above 64 times its size: it is not
+    # inflated, so the same document in other bytes is another request.
+    key, document = new_key(), b'{"a":"' + b"0" * (4 << 20) + b'"}'
+    assert one.gateway.post(key=key, body=gzip.compress(document, mtime=0), headers=CODED).status == 200
+    check.problem(one.gateway.post(key=key, body=gzip.compress(document, 1, mtime=0), headers=CODED),
+                  "idempotency_key_reused")
+
+
+def test_large_bodies_leave_the_loop(site):
+    """Small bodies are worked on where they came; the first large one starts the threads that
+    work beside the loop."""
+    one = site({"loops": 1})
+
+    def threads():
+        return len(os.listdir(f"/proc/{one.gateway.pid}/task"))
+
+    for _ in range(20):
+        assert one.gateway.post(body=b'{"a": 1}', headers=CODED[1:]).status == 200
+    before = threads()
+    body = json.dumps([str(i) for i in range(90000)]).encode()
+    assert one.gateway.post(body=body, headers=CODED[1:]).status == 200
+    assert threads() > before
 
 
 def test_a_client_that_leaves_while_its_body_is_worked_on(site):
