@@ -398,6 +398,8 @@ def test_pictures_are_made_from_their_text():
     described = {file.stem for file in (DOCS / "pictures").glob("*.txt")}
     drawn = {file.stem for file in (DOCS / "pictures").glob("*.svg")}
     assert described < drawn and drawn - described == {"demo", "plot-throughput", "plot-cpu"}
+    shown = {pathlib.Path(link).stem for page in PAGES for link in links(page) if link.endswith(".svg")}
+    assert shown == drawn, "a picture that no page shows, or the other way round"
 
 
 def test_a_wrong_description_is_told(tmp_path):
