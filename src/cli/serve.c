@@ -190,9 +190,9 @@ static void announce(const struct server *server)
 	print_listeners(server, &listen);
 	hpx_service_print_admin(&server->service, admin);
 	hpx_log_set_level(HPX_LOG_INFO);
-	hpx_log(HPX_LOG_INFO, "ready", "listen=%.*s admin=%s upstream=%s store=%s%s version=%s",
+	hpx_log(HPX_LOG_INFO, "ready", "listen=%.*s admin=%s upstream=%s store=%s observe=%s version=%s",
 		HPX_SPAN_ARG(hpx_buffer_span(&listen)), admin, settings->upstream.text, store != NULL ? store->description : "none",
-		settings->observe ? " observe=yes" : "", HPX_VERSION);
+		settings->observe ? "yes" : "no", HPX_VERSION);
 	hpx_log_set_level(settings->log_level);
 	hpx_buffer_done(&listen);
 }

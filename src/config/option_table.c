@@ -247,9 +247,13 @@ static const struct hpx_option rows[] = {
 	  .text = "Whether a crash of hapax serve or hapax work may leave a core file; the "
 		  "system's own limits still hold. A core file has everything that was in "
 		  "memory: credentials, keys and bodies." },
-	{ "log_level", HPX_OPTION_CHOICE, GLOBAL(log_level), .default_value = "info",
+	{ "log_level", HPX_OPTION_CHOICE, GLOBAL(log_level), RELOADABLE, .default_value = "info",
 	  CHOICES("debug", "info", "warn", "error"),
-	  .text = "The least important level that is logged." },
+	  .text = "The least important level of events that is logged, on standard error." },
+	{ "log_format", HPX_OPTION_CHOICE, GLOBAL(log_format), RELOADABLE, .default_value = "text",
+	  CHOICES("text", "json"),
+	  .text = "How an event is logged: text (name=value), or json with the same fields, an object "
+		  "in each line." },
 	{ "access_log", HPX_OPTION_CHOICE, GLOBAL(access_log), RELOADABLE, .default_value = "auto",
 	  CHOICES("auto", "off", "text", "json"), .flag = "access-log", .flag_value = "FORMAT",
 	  .text = "A line for each request: what came, what hapax did with it, how long each part "

@@ -392,21 +392,23 @@ void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes)
 static void log_upstream_event(void *user, enum hpx_upstream_event event, const char *detail, int64_t ms)
 {
 	const struct hpx_gateway *gateway = user;
-	const char *label = gateway->upstream_label;
+	const struct hpx_upstream_label *label = &gateway->upstream_label;
 
 	switch (event) {
 	case HPX_UPSTREAM_STRAY:
 		hpx_log(HPX_LOG_ERROR, "upstream_stray_bytes",
-			"%s quarantine_ms=%lld reason=\"it sent bytes behind an answer that "
+			"upstream=%s name=%s quarantine_ms=%lld reason=\"it sent bytes behind an answer that "
 			"nobody asked for: a second answer could reach another caller; kept "
 			"connections are closed, guarded requests use new ones\"",
-			label, (long long)ms);
+			label->url, label->name, (long long)ms);
 		break;
 	case HPX_UPSTREAM_DOWN:
-		hpx_log(HPX_LOG_WARN, "upstream_down", "%s reason=\"%s\"", label, detail);
+		hpx_log(HPX_LOG_WARN, "upstream_down", "upstream=%s name=%s reason=\"%s\"", label->url,
+			label->name, detail);
 		break;
 	case HPX_UPSTREAM_UP:
-		hpx_log(HPX_LOG_INFO, "upstream_up", "%s down_ms=%lld", label, (long long)ms);
+		hpx_log(HPX_LOG_INFO, "upstream_up", "upstream=%s name=%s down_ms=%lld", label->url,
+			label->name, (long long)ms);
 		break;
 	}
 }
@@ -569,8 +571,10 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 	gateway->service = options->service;
 	gateway->accepted = options->accepted;
 	gateway->accepted_user = options->accepted_user;
-	snprintf(gateway->upstream_label, sizeof(gateway->upstream_label), "upstream=%s name=%.*s",
-		 settings->upstream.text, HPX_SPAN_ARG(settings->upstream_name));
+	snprintf(gateway->upstream_label.url, sizeof(gateway->upstream_label.url), "%s",
+		 settings->upstream.text);
+	snprintf(gateway->upstream_label.name, sizeof(gateway->upstream_label.name), "%.*s",
+		 HPX_SPAN_ARG(settings->upstream_name));
 	gateway->upstream_state.on_event = log_upstream_event;
 	gateway->upstream_state.user = gateway;
 	gateway->listener_count = settings->listener_count;

@@ -80,6 +80,12 @@ struct hpx_shard {
 	struct hpx_meter meter;
 };
 
+/* What the log calls the upstream. */
+struct hpx_upstream_label {
+	char url[300];
+	char name[256];
+};
+
 /* Names of unlisted credentials that are logged, each once. */
 #define HPX_SUSPECTS_LOGGED 16
 
@@ -104,8 +110,8 @@ struct hpx_gateway {
 	unsigned shard_count;
 	struct hpx_committer_listener listener;
 	struct hpx_upstream_state upstream_state;
-	char upstream_label[512]; /* "upstream=URL name=NAME", for the log */
-	uint16_t *ports;          /* one for each listener */
+	struct hpx_upstream_label upstream_label;
+	uint16_t *ports; /* one for each listener */
 	size_t listener_count;
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;

@@ -57,6 +57,8 @@ static void on_routes_stored(struct hpx_message *message)
 	}
 	hpx_settings_unref(service->settings);
 	service->settings = settings;
+	hpx_log_set_level(settings->log_level);
+	hpx_log_set_format(settings->log_format);
 	hpx_service_reload_tls(service);
 	service->reload = HPX_RELOAD_TAKING_UP;
 	service->settings_taken.handle = on_settings_taken;

@@ -332,6 +332,7 @@ enum hpx_status hpx_service_open(struct hpx_service *service,
 	if (service->settings->core_dumps)
 		allow_core_dumps();
 	hpx_log_set_level(service->settings->log_level);
+	hpx_log_set_format(service->settings->log_format);
 	if (allocate(service) != HPX_OK)
 		return fail(problem, "cannot start", HPX_NOMEM);
 	enum hpx_status status = hpx_service_open_tls(service, problem);

@@ -236,9 +236,10 @@ struct hpx_settings {
 	int64_t event_retention_ms;
 	int64_t history_retention_ms; /* of what is left of finished operations; 0: nothing is */
 	bool core_dumps;
-	enum hpx_log_level log_level;
 
 	/* Reloadable. */
+	enum hpx_log_level log_level;
+	enum hpx_log_format log_format;
 	enum hpx_access_wanted access_log;
 	const char *access_log_file; /* NULL: standard output */
 	const struct hpx_network *trusted_peers;

@@ -314,3 +314,25 @@ def test_nothing_where_nobody_asked(shared):
     shared.gateway.post()
     check.until(lambda: shared.gateway.metrics()["hapax_requests_total"] >= 1, "it is counted")
     assert not [line for line in shared.gateway.lines if "did=" in line or "executed" in line]
+
+
+def test_events_as_json(site):
+    """log_format: json makes an object of each event; format and level change with SIGHUP."""
+    one = site({"log_format": "json", "log_level": "info"})
+    assert json.loads(one.gateway.wait_log('"event":"ready"'))["level"] == "info"
+    check.problem(one.gateway.post(behave="reset=after"), "upstream_outcome_unknown", status=502)
+    lost = json.loads(one.gateway.wait_log('"event":"outcome_unknown"'))
+    assert lost["attempt"] == 1 and lost["status"] == 0 and lost["operation"] and lost["reason"]
+    one.gateway.config.update(log_format="text")
+    one.gateway.write_config()
+    one.gateway.signal(signal.SIGHUP)
+    one.gateway.wait_log("event=reloaded")
+    # The line of the access log shows that the loop goes by the new settings.
+    one.gateway.config.update(log_level="error", access_log="json")
+    one.gateway.write_config()
+    one.gateway.signal(signal.SIGHUP)
+    check.until(lambda: one.gateway.get("/x") and '"did"' in one.gateway.log(), "a line")
+    seen = len(one.gateway.lines)
+    assert one.gateway.post(behave="reset=after").status == 502
+    one.gateway.wait_log('"status":502', since=seen)
+    assert not [line for line in one.gateway.lines[seen:] if "outcome_unknown" in line and "event" in line]

@@ -140,6 +140,37 @@ def misplaced(text):
                     if not re.search(rf"\b{name}\b", code))
 
 
+def arguments(text, at):
+    """The arguments of the call whose parenthesis is open before `at`."""
+    found, begin, depth, quoted = [], at, 0, False
+    while True:
+        char = text[at]
+        if quoted:
+            at += char == "\\"
+            quoted = char != '"'
+        elif char == '"':
+            quoted = True
+        elif char in "([{":
+            depth += 1
+        elif char == "," and depth == 0 or char == ")" and depth == 0:
+            found.append(text[begin:at].strip())
+            begin = at + 1
+            if char == ")":
+                return found
+        elif char in ")]}":
+            depth -= 1
+        at += 1
+
+
+def log_formats():
+    """(file, format) of every event that is logged."""
+    for path in sources("*.c"):
+        text = path.read_text(encoding="utf-8")
+        for call in re.finditer(r"^\t.*?\bhpx_log\(", text, re.M):
+            pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', arguments(text, call.end())[2])
+            yield path.name, "".join(pieces).replace('\\"', '"')
+
+
 class Tree(unittest.TestCase):
     maxDiff = None
 
@@ -188,6 +219,14 @@ class Tree(unittest.TestCase):
             if found:
                 missing[page.relative_to(ROOT).as_posix()] = found
         self.assertFalse(missing, "a page names what is not there (renamed or gone?)")
+
+    def test_events_are_fields(self):
+        """The format of every event is name=value …, which log_format: json makes members of."""
+        formats = list(log_formats())
+        self.assertGreater(len(formats), 60)
+        wrong = [found for found in formats
+                 if not re.fullmatch(r'(?:[a-z0-9_]+=(?:"[^"]*"|[^" ]+)(?: (?=.)|$))+', found[1])]
+        self.assertFalse(wrong, "an event is a list of fields (base/log.h)")
 
     def test_glossary_is_in_order(self):
         """Each word once, in the order of the alphabet."""

@@ -162,7 +162,7 @@ class Gateway:
             line = raw.decode("utf-8", "replace").rstrip("\n")
             with self.news:
                 self.lines.append(line)
-                self.ready = self.ready or "event=ready" in line
+                self.ready = self.ready or "event=ready" in line or '"event":"ready"' in line
                 self.news.notify_all()
         process.stdout.close()
         process.wait()  # the log ends a moment before the process does
