@@ -37,7 +37,12 @@ void hpx_histogram_merge(struct hpx_histogram *into, const struct hpx_histogram 
 void hpx_metric_head(struct hpx_metric_page *page, const char *name, const char *type,
 		     const char *help)
 {
-	HPX_METRIC_PRINT(page, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	struct hpx_span family = hpx_span_of(name);
+
+	if (page->openmetrics && strcmp(type, "counter") == 0)
+		family.len -= strlen("_total");
+	HPX_METRIC_PRINT(page, "# HELP %.*s %s\n# TYPE %.*s %s\n", HPX_SPAN_ARG(family), help,
+			 HPX_SPAN_ARG(family), type);
 }
 
 static void print_value(struct hpx_metric_page *page, const char *name, uint64_t value)
@@ -57,6 +62,27 @@ void hpx_metric_gauge(struct hpx_metric_page *page, const char *name, const char
 {
 	hpx_metric_head(page, name, "gauge", help);
 	print_value(page, name, value);
+}
+
+void hpx_metric_seconds(struct hpx_metric_page *page, const char *name, const char *type,
+			const char *help, double seconds)
+{
+	hpx_metric_head(page, name, type, help);
+	HPX_METRIC_PRINT(page, "%s %.3f\n", name, seconds);
+}
+
+void hpx_metric_end(struct hpx_metric_page *page)
+{
+	if (page->openmetrics)
+		HPX_METRIC_PRINT(page, "# EOF\n");
+}
+
+/* A bound as both formats write it: "1.0", not "1". */
+static void print_bound(double bound, char out[32])
+{
+	snprintf(out, 32, "%.9g", bound);
+	if (strpbrk(out, ".e") == NULL)
+		strcat(out, ".0");
 }
 
 /* Quotes and backslashes are escaped. A tenant's name may have any bytes and was
@@ -124,7 +150,7 @@ void hpx_metric_histogram_of(struct hpx_metric_page *page, const char *name, con
 		if (last)
 			snprintf(le, sizeof(le), "+Inf");
 		else
-			snprintf(le, sizeof(le), "%.9g", (double)(1ULL << b) / unit);
+			print_bound((double)(1ULL << b) / unit, le);
 		print_series(page, series, label, text, le);
 		HPX_METRIC_PRINT(page, "%llu\n", (unsigned long long)total);
 	}

@@ -49,6 +49,7 @@ void hpx_histogram_merge(struct hpx_histogram *into, const struct hpx_histogram 
 struct hpx_metric_page {
 	struct hpx_buffer *out;
 	enum hpx_status status;
+	bool openmetrics; /* OpenMetrics 1.0 instead of Prometheus' text format 0.0.4 */
 };
 
 /* A part of the page as it is: samples with several labels. */
@@ -58,7 +59,8 @@ struct hpx_metric_page {
 			(page)->status = hpx_buffer_printf((page)->out, __VA_ARGS__); \
 	} while (0)
 
-/* The two lines before the samples; `type` is "counter" or "gauge". */
+/* The two lines before the samples; `type` is "counter", "gauge" or "histogram". The name
+ * of a counter ends with _total, which OpenMetrics leaves out here. */
 void hpx_metric_head(struct hpx_metric_page *page, const char *name, const char *type,
 		     const char *help);
 /* A whole metric without labels. */
@@ -66,6 +68,10 @@ void hpx_metric_counter(struct hpx_metric_page *page, const char *name, const ch
 			uint64_t value);
 void hpx_metric_gauge(struct hpx_metric_page *page, const char *name, const char *help,
 		      uint64_t value);
+void hpx_metric_seconds(struct hpx_metric_page *page, const char *name, const char *type,
+			const char *help, double seconds);
+/* What ends a page. */
+void hpx_metric_end(struct hpx_metric_page *page);
 /* One sample with one label: name{label="text"} value. */
 void hpx_metric_sample(struct hpx_metric_page *page, const char *name, const char *label,
 		       struct hpx_span text, uint64_t value);

@@ -296,13 +296,7 @@ static void take_settings(struct hpx_message *message)
 	struct hpx_upstream_options options = upstream_options(shard);
 	if (shard->upstream != NULL) /* gone when the drain is nearly over */
 		hpx_upstream_configure(shard->upstream, &options);
-	/* Counted by a route's number, and the numbers have a new meaning. */
-	for (size_t i = 0; i < HPX_METER_ROUTES; i++) {
-		hpx_counter_set(&shard->meter.unkeyed[i], 0);
-		for (size_t o = 0; o < HPX_OBSERVED_COUNT; o++)
-			hpx_counter_set(&shard->meter.observed[i][o], 0);
-		hpx_histogram_clear(&shard->meter.upstream_us[i]);
-	}
+	hpx_meter_forget_routes(&shard->meter);
 	free(reload);
 	count_reloaded(shard);
 }

@@ -14,6 +14,8 @@
 #define HPX_METER_TENANTS 64
 #define HPX_METER_TENANT_SIZE 48
 #define HPX_METER_ROUTES 256
+/* Of statuses: 1xx to 5xx. */
+#define HPX_METER_CLASSES 5
 
 /* hapax_limited_total{limit}: what a request or connection was refused for; the rates
  * first, in the order of HPX_RATE_LIST. */
@@ -115,7 +117,8 @@ struct hpx_meter {
 	struct hpx_counter problems[HPX_PROBLEM_COUNT];
 	struct hpx_counter unkeyed[HPX_METER_ROUTES]; /* by the route's number; the last: the rest */
 	struct hpx_counter proxy_refused;             /* connections without the PROXY header that they need */
-	struct hpx_counter requests;
+	/* By the route's number, as unkeyed; the row behind them: hapax's own paths. */
+	struct hpx_counter requests[HPX_METER_ROUTES + 1][HPX_METER_CLASSES];
 	struct hpx_counter access_lost; /* lines of the access log that had no memory */
 	struct hpx_counter passed;
 	struct hpx_counter cache_hits;
@@ -130,7 +133,7 @@ struct hpx_meter {
 	struct hpx_counter slots_held[HPX_SLOT_KIND_COUNT]; /* of the last tick, like the next one */
 	struct hpx_counter slots_queued[HPX_SLOT_KIND_COUNT];
 	struct hpx_histogram queue_us; /* of requests that waited */
-	struct hpx_histogram request_us;
+	struct hpx_histogram request_us[HPX_METER_ROUTES + 1];
 	struct hpx_histogram upstream_us[HPX_METER_ROUTES]; /* by the route's number, as unkeyed */
 	struct hpx_meter_tenant tenants[HPX_METER_TENANTS];
 	struct hpx_counter other_duplicates; /* of the tenants without a row */
@@ -156,6 +159,15 @@ static inline void hpx_meter_observe(struct hpx_meter *meter, const struct hpx_r
 {
 	hpx_counter_add(&meter->observed[hpx_meter_route(route)][observed], 1);
 }
+
+/* Counts an answered request; `route` NULL: one of hapax's own paths. Only the loop of the
+ * meter calls this. */
+void hpx_meter_answered(struct hpx_meter *meter, const struct hpx_route *route, unsigned status,
+			uint64_t whole_us);
+
+/* The numbers of routes have a new meaning: what is counted by them begins at 0. Only the
+ * loop of the meter calls this. */
+void hpx_meter_forget_routes(struct hpx_meter *meter);
 
 /* Counts a request for a known operation, by its tenant; `mismatch`: it is another
  * request than the operation's, which counts as both. Only the loop of the meter calls

@@ -2,6 +2,8 @@
  * loops. Reads only atomics: asking for metrics never holds up a request. */
 #include "gateway/meter.h"
 
+#include <stdlib.h>
+
 #include "base/log_writer.h"
 #include "gateway/gateway.h"
 #include "gateway/subrequest.h"
@@ -65,41 +67,115 @@ static void print_reservations(const struct hpx_gateway *gateway, struct hpx_met
 				  SUM_AT(gateway, problems, c));
 }
 
-/* The route of a row; NULL behind the last one. */
-static const struct hpx_route *route_at(const struct hpx_gateway *gateway, size_t i)
+/* ---- by route ---- */
+
+#define OTHER_ROUTES HPX_SPAN("(others)")
+#define OWN_PATHS HPX_SPAN("(own)")
+
+/* The label of a row of the meter: the route's pattern, (others) for the row that many routes
+ * share, (own) for the one behind them; empty: there is no such row. */
+static struct hpx_span label_of_row(const struct hpx_settings *settings, size_t row)
+{
+	if (row == HPX_METER_ROUTES)
+		return OWN_PATHS;
+	if (row == HPX_METER_ROUTES - 1 && settings->route_count >= HPX_METER_ROUTES)
+		return OTHER_ROUTES;
+	if (row > settings->route_count)
+		return HPX_SPAN("");
+	return row < settings->route_count ? settings->routes[row].pattern : settings->fallback.pattern;
+}
+
+/* Whether a row comes first with its label. Two routes may have one pattern, for two hosts:
+ * they are one series, which every row with the label adds to. */
+static bool begins_series(const struct hpx_settings *settings, size_t row, struct hpx_span label)
+{
+	if (label.len == 0)
+		return false;
+	for (size_t i = 0; i < row; i++)
+		if (hpx_span_eq(label_of_row(settings, i), label))
+			return false;
+	return true;
+}
+
+/* A table of counters in struct hpx_meter: a row for each route, with columns. */
+struct route_table {
+	size_t offset;
+	size_t rows;
+	size_t columns;
+	const char *label; /* of the columns; NULL: there is one */
+	const char *const *names;
+};
+
+/* One column of the rows with this label, from the first of them on. */
+static uint64_t sum_rows(const struct hpx_gateway *gateway, const struct route_table *table,
+			 size_t first, struct hpx_span label, size_t column)
+{
+	uint64_t total = 0;
+
+	for (size_t i = first; i < table->rows; i++)
+		if (hpx_span_eq(label_of_row(gateway->service->settings, i), label))
+			total += sum(gateway, table->offset + (i * table->columns + column) *
+								      sizeof(struct hpx_counter));
+	return total;
+}
+
+static void print_table(const struct hpx_gateway *gateway, struct hpx_metric_page *page,
+			const char *metric, const struct route_table *table)
 {
 	const struct hpx_settings *settings = gateway->service->settings;
 
-	if (i > settings->route_count || i >= HPX_METER_ROUTES)
-		return NULL;
-	return i < settings->route_count ? &settings->routes[i] : &settings->fallback;
+	for (size_t i = 0; i < table->rows; i++) {
+		struct hpx_span label = label_of_row(settings, i);
+
+		if (!begins_series(settings, i, label))
+			continue;
+		for (size_t c = 0; c < table->columns; c++) {
+			HPX_METRIC_PRINT(page, "%s{route=\"", metric);
+			hpx_metric_label(page, label);
+			if (table->label != NULL)
+				HPX_METRIC_PRINT(page, "\",%s=\"%s", table->label, table->names[c]);
+			HPX_METRIC_PRINT(page, "\"} %llu\n",
+					 (unsigned long long)sum_rows(gateway, table, i, label, c));
+		}
+	}
 }
 
 static void print_unkeyed(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
 {
-	const struct hpx_route *route;
+	const struct route_table table = { .offset = offsetof(struct hpx_meter, unkeyed),
+					   .rows = HPX_METER_ROUTES,
+					   .columns = 1 };
 
 	hpx_metric_head(page, "hapax_unkeyed_total", "counter",
 			"State-changing requests that came without a key, by route.");
-	for (size_t i = 0; (route = route_at(gateway, i)) != NULL; i++)
-		hpx_metric_sample(page, "hapax_unkeyed_total", "route", route->pattern,
-				  SUM_AT(gateway, unkeyed, hpx_meter_route(route)));
+	print_table(gateway, page, "hapax_unkeyed_total", &table);
 }
 
 static void print_observed(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
 {
-	const struct hpx_route *route;
+	const struct route_table table = { .offset = offsetof(struct hpx_meter, observed),
+					   .rows = HPX_METER_ROUTES,
+					   .columns = HPX_OBSERVED_COUNT,
+					   .label = "would",
+					   .names = observed_names };
 
 	hpx_metric_head(page, "hapax_observed_total", "counter",
-			"Observed requests by what would have happened.");
-	for (size_t i = 0; (route = route_at(gateway, i)) != NULL; i++)
-		for (size_t o = 0; o < HPX_OBSERVED_COUNT; o++) {
-			HPX_METRIC_PRINT(page, "hapax_observed_total{route=\"");
-			hpx_metric_label(page, route->pattern);
-			HPX_METRIC_PRINT(page, "\",would=\"%s\"} %llu\n", observed_names[o],
-					 (unsigned long long)SUM_AT(gateway, observed,
-								    hpx_meter_route(route) * HPX_OBSERVED_COUNT + o));
-		}
+			"Observed requests by route and what would have happened.");
+	print_table(gateway, page, "hapax_observed_total", &table);
+}
+
+static void print_answered(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
+{
+	static const char *const classes[HPX_METER_CLASSES] = { "1xx", "2xx", "3xx", "4xx", "5xx" };
+	const struct route_table table = { .offset = offsetof(struct hpx_meter, requests),
+					   .rows = HPX_METER_ROUTES + 1,
+					   .columns = HPX_METER_CLASSES,
+					   .label = "status",
+					   .names = classes };
+
+	hpx_metric_head(page, "hapax_requests_total", "counter",
+			"Requests answered, by route and class of status.");
+	print_table(gateway, page, "hapax_requests_total", &table);
 }
 
 static void print_async(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
@@ -146,71 +222,105 @@ static void print_subrequests(const struct hpx_gateway *gateway, struct hpx_metr
 	}
 }
 
-/* A counter of each tenant's row, which is at `offset`, and the sum for the others. The
- * same tenant may have a row on several loops: the loop is a label. */
-static void print_tenant_counters(struct hpx_gateway *gateway, struct hpx_metric_page *page,
-				  const char *name, size_t offset, uint64_t others)
-{
-	HPX_ASSERT(offset + sizeof(struct hpx_counter) <= sizeof(struct hpx_meter_tenant));
-	for (unsigned s = 0; s < gateway->shard_count; s++) {
-		struct hpx_meter *meter = &gateway->shards[s].meter;
+/* ---- by tenant ---- */
 
+/* The rows of all loops, those of one tenant beside each other. */
+struct tenant_rows {
+	const struct hpx_meter_tenant **all; /* NULL where there are none, or no memory for them */
+	size_t count;
+};
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct hpx_meter_tenant *const *left = a;
+	const struct hpx_meter_tenant *const *right = b;
+
+	return strcmp((*left)->name, (*right)->name);
+}
+
+static void collect_rows(struct hpx_gateway *gateway, struct tenant_rows *rows)
+{
+	rows->count = 0;
+	rows->all = calloc((size_t)gateway->shard_count * HPX_METER_TENANTS, sizeof(*rows->all));
+	for (unsigned s = 0; s < gateway->shard_count && rows->all != NULL; s++) {
 		for (size_t i = 0; i < HPX_METER_TENANTS; i++) {
-			struct hpx_meter_tenant *row = &meter->tenants[i];
+			struct hpx_meter_tenant *row = &gateway->shards[s].meter.tenants[i];
 			if (!atomic_load_explicit(&row->ready, memory_order_acquire))
 				break;
-			HPX_METRIC_PRINT(page, "%s{loop=\"%u\",tenant=\"", name, s);
-			hpx_metric_label(page, hpx_span_of(row->name));
-			HPX_METRIC_PRINT(page, "\"} %llu\n",
-					 (unsigned long long)hpx_counter_read(
-						 (struct hpx_counter *)((char *)row + offset)));
+			rows->all[rows->count++] = row;
 		}
 	}
-	HPX_METRIC_PRINT(page, "%s{loop=\"all\",tenant=\"(others)\"} %llu\n", name,
-			 (unsigned long long)others);
+	if (rows->count > 1)
+		qsort(rows->all, rows->count, sizeof(*rows->all), compare_rows);
+}
+
+/* Adds up the counter at `offset` over the rows of one tenant, from `*at` on, and moves `*at`
+ * behind them. */
+static uint64_t sum_tenant(const struct tenant_rows *rows, size_t *at, size_t offset)
+{
+	const char *name = rows->all[*at]->name;
+	uint64_t total = 0;
+
+	HPX_ASSERT(offset + sizeof(struct hpx_counter) <= sizeof(struct hpx_meter_tenant));
+	for (; *at < rows->count && strcmp(rows->all[*at]->name, name) == 0; (*at)++)
+		total += hpx_counter_read(
+			(const struct hpx_counter *)((const char *)rows->all[*at] + offset));
+	return total;
+}
+
+static void print_tenant_counters(const struct tenant_rows *rows, struct hpx_metric_page *page,
+				  const char *name, size_t offset, uint64_t others)
+{
+	for (size_t at = 0; at < rows->count;) {
+		struct hpx_span tenant = hpx_span_of(rows->all[at]->name);
+		uint64_t total = sum_tenant(rows, &at, offset);
+
+		hpx_metric_sample(page, name, "tenant", tenant, total);
+	}
+	hpx_metric_sample(page, name, "tenant", HPX_SPAN("(others)"), others);
+}
+
+/* A tenant has a sample for each limit that it met, so that the page stays small; the others
+ * together have one for every limit. */
+static void print_limited(struct hpx_gateway *gateway, const struct tenant_rows *rows,
+			  struct hpx_metric_page *page)
+{
+	hpx_metric_head(page, "hapax_limited_total", "counter",
+			"Requests and connections refused by a limit, by tenant.");
+	for (int l = 0; l < HPX_LIMITED_COUNT; l++) {
+		size_t offset = offsetof(struct hpx_meter_tenant, limited) + (size_t)l * sizeof(struct hpx_counter);
+
+		for (size_t at = 0; at < rows->count;) {
+			struct hpx_span tenant = hpx_span_of(rows->all[at]->name);
+			uint64_t total = sum_tenant(rows, &at, offset);
+			if (total == 0)
+				continue;
+			HPX_METRIC_PRINT(page, "hapax_limited_total{limit=\"%s\",tenant=\"", limited_names[l]);
+			hpx_metric_label(page, tenant);
+			HPX_METRIC_PRINT(page, "\"} %llu\n", (unsigned long long)total);
+		}
+		HPX_METRIC_PRINT(page, "hapax_limited_total{limit=\"%s\",tenant=\"(others)\"} %llu\n",
+				 limited_names[l], (unsigned long long)SUM_AT(gateway, other_limited, l));
+	}
 }
 
 static void print_tenants(struct hpx_gateway *gateway, struct hpx_metric_page *page)
 {
+	struct tenant_rows rows;
+
+	collect_rows(gateway, &rows);
 	hpx_metric_head(page, "hapax_duplicates_total", "counter",
 			"Requests for a known operation, by tenant.");
-	print_tenant_counters(gateway, page, "hapax_duplicates_total",
+	print_tenant_counters(&rows, page, "hapax_duplicates_total",
 			      offsetof(struct hpx_meter_tenant, duplicates),
 			      SUM(gateway, other_duplicates));
 	hpx_metric_head(page, "hapax_mismatch_total", "counter",
 			"Requests with the key of another request, by tenant.");
-	print_tenant_counters(gateway, page, "hapax_mismatch_total",
+	print_tenant_counters(&rows, page, "hapax_mismatch_total",
 			      offsetof(struct hpx_meter_tenant, mismatches),
 			      SUM(gateway, other_mismatches));
-}
-
-/* A tenant's row has a sample for each limit that it met, so that the page stays small;
- * the others together have one for every limit. */
-static void print_limited(struct hpx_gateway *gateway, struct hpx_metric_page *page)
-{
-	hpx_metric_head(page, "hapax_limited_total", "counter",
-			"Requests and connections refused by a limit, by tenant.");
-	for (unsigned s = 0; s < gateway->shard_count; s++) {
-		struct hpx_meter *meter = &gateway->shards[s].meter;
-
-		for (size_t i = 0; i < HPX_METER_TENANTS; i++) {
-			struct hpx_meter_tenant *row = &meter->tenants[i];
-			if (!atomic_load_explicit(&row->ready, memory_order_acquire))
-				break;
-			for (int l = 0; l < HPX_LIMITED_COUNT; l++) {
-				uint64_t count = hpx_counter_read(&row->limited[l]);
-				if (count == 0)
-					continue;
-				HPX_METRIC_PRINT(page, "hapax_limited_total{limit=\"%s\",loop=\"%u\",tenant=\"",
-						 limited_names[l], s);
-				hpx_metric_label(page, hpx_span_of(row->name));
-				HPX_METRIC_PRINT(page, "\"} %llu\n", (unsigned long long)count);
-			}
-		}
-	}
-	for (int l = 0; l < HPX_LIMITED_COUNT; l++)
-		HPX_METRIC_PRINT(page, "hapax_limited_total{limit=\"%s\",loop=\"all\",tenant=\"(others)\"} %llu\n",
-				 limited_names[l], (unsigned long long)SUM_AT(gateway, other_limited, l));
+	print_limited(gateway, &rows, page);
+	free(rows.all);
 }
 
 /* The histogram at this offset in struct hpx_meter, over all loops. */
@@ -233,18 +343,26 @@ static void print_histogram(const struct hpx_gateway *gateway, struct hpx_metric
 	hpx_metric_histogram(page, name, help, &all, 1e6);
 }
 
-static void print_upstream_time(const struct hpx_gateway *gateway, struct hpx_metric_page *page)
+/* A histogram for each of the first `rows` rows, at this offset in struct hpx_meter. */
+static void print_route_times(const struct hpx_gateway *gateway, struct hpx_metric_page *page,
+			      const char *name, const char *help, size_t offset, size_t rows)
 {
-	const struct hpx_route *route;
+	const struct hpx_settings *settings = gateway->service->settings;
 
-	hpx_metric_head(page, "hapax_upstream_seconds", "histogram",
-			"A guarded attempt, from connecting to the end of its answer, by route.");
-	for (size_t i = 0; (route = route_at(gateway, i)) != NULL; i++) {
-		struct hpx_histogram all =
-			merged(gateway, offsetof(struct hpx_meter, upstream_us) +
-						hpx_meter_route(route) * sizeof(struct hpx_histogram));
+	hpx_metric_head(page, name, "histogram", help);
+	for (size_t i = 0; i < rows; i++) {
+		struct hpx_span label = label_of_row(settings, i);
+		struct hpx_histogram all = { 0 };
 
-		hpx_metric_histogram_of(page, "hapax_upstream_seconds", "route", route->pattern, &all, 1e6);
+		if (!begins_series(settings, i, label))
+			continue;
+		for (size_t j = i; j < rows; j++) {
+			if (!hpx_span_eq(label_of_row(settings, j), label))
+				continue;
+			struct hpx_histogram one = merged(gateway, offset + j * sizeof(struct hpx_histogram));
+			hpx_histogram_merge(&all, &one);
+		}
+		hpx_metric_histogram_of(page, name, "route", label, &all, 1e6);
 	}
 }
 
@@ -259,10 +377,10 @@ static void print_slots(const struct hpx_gateway *gateway, struct hpx_metric_pag
 	for (size_t kind = 0; kind < HPX_SLOT_KIND_COUNT; kind++)
 		hpx_metric_sample(page, "hapax_upstream_slots", "kind", hpx_span_of(kinds[kind]),
 				  SUM_AT(gateway, slots_held, kind));
-	hpx_metric_head(page, "hapax_upstream_queue", "gauge",
+	hpx_metric_head(page, "hapax_upstream_waiting", "gauge",
 			"Requests that wait for an upstream connection, by kind.");
 	for (size_t kind = 0; kind < HPX_SLOT_TUNNEL; kind++)
-		hpx_metric_sample(page, "hapax_upstream_queue", "kind", hpx_span_of(kinds[kind]),
+		hpx_metric_sample(page, "hapax_upstream_waiting", "kind", hpx_span_of(kinds[kind]),
 				  SUM_AT(gateway, slots_queued, kind));
 	hpx_metric_head(page, "hapax_upstream_queue_total", "counter",
 			"Requests that found no free upstream connection, by what became of them.");
@@ -292,7 +410,7 @@ static void print_upstream(struct hpx_gateway *gateway, struct hpx_metric_page *
 
 static void print_requests(struct hpx_gateway *gateway, struct hpx_metric_page *page)
 {
-	hpx_metric_counter(page, "hapax_requests_total", "Requests answered.", SUM(gateway, requests));
+	print_answered(gateway, page);
 	hpx_metric_counter(page, "hapax_passed_total", "Requests passed through unguarded.",
 			   SUM(gateway, passed));
 	hpx_metric_counter(page, "hapax_tenant_changed_total",
@@ -351,7 +469,6 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 	print_observed(gateway, page);
 	print_unkeyed(gateway, page);
 	print_tenants(gateway, page);
-	print_limited(gateway, page);
 	print_requests(gateway, page);
 	print_slots(gateway, page);
 	print_upstream(gateway, page);
@@ -360,13 +477,39 @@ void hpx_gateway_metrics(struct hpx_gateway *gateway, struct hpx_metric_page *pa
 	print_subrequests(gateway, page);
 	hpx_verified_callers_metrics(gateway->verified_callers, page);
 	print_cache(gateway, page);
-	print_histogram(gateway, page, "hapax_request_seconds",
-			"The whole request, from its first byte.",
-			offsetof(struct hpx_meter, request_us));
-	print_upstream_time(gateway, page);
+	print_route_times(gateway, page, "hapax_request_seconds",
+			  "The whole request, from its first byte, by route.",
+			  offsetof(struct hpx_meter, request_us), HPX_METER_ROUTES + 1);
+	print_route_times(gateway, page, "hapax_upstream_seconds",
+			  "A guarded attempt, from connecting to the end of its answer, by route.",
+			  offsetof(struct hpx_meter, upstream_us), HPX_METER_ROUTES);
 }
 
 /* ---- counting ---- */
+
+void hpx_meter_answered(struct hpx_meter *meter, const struct hpx_route *route, unsigned status,
+			uint64_t whole_us)
+{
+	size_t row = route != NULL ? hpx_meter_route(route) : HPX_METER_ROUTES;
+
+	HPX_ASSERT(status >= 100 && status < 1000);
+	/* An upstream may invent a status above 599; it counts as an error (RFC 9110 §15). */
+	hpx_counter_add(&meter->requests[row][(status < 600 ? status / 100 : 5) - 1], 1);
+	hpx_histogram_add(&meter->request_us[row], whole_us);
+}
+
+void hpx_meter_forget_routes(struct hpx_meter *meter)
+{
+	for (size_t i = 0; i < HPX_METER_ROUTES; i++) {
+		hpx_counter_set(&meter->unkeyed[i], 0);
+		for (size_t o = 0; o < HPX_OBSERVED_COUNT; o++)
+			hpx_counter_set(&meter->observed[i][o], 0);
+		hpx_histogram_clear(&meter->upstream_us[i]);
+		hpx_histogram_clear(&meter->request_us[i]);
+		for (size_t c = 0; c < HPX_METER_CLASSES; c++)
+			hpx_counter_set(&meter->requests[i][c], 0);
+	}
+}
 
 /* The tenant's row, made where there is room; NULL: it has none. */
 static struct hpx_meter_tenant *row_of(struct hpx_meter *meter, struct hpx_span tenant)

@@ -460,11 +460,9 @@ void hpx_request_timed_out(struct hpx_request *request)
 
 void hpx_request_answered(struct hpx_request *request)
 {
-	struct hpx_meter *meter = &request->shard->meter;
-
 	hpx_request_end(request, &request->times.whole);
-	hpx_counter_add(&meter->requests, 1);
-	hpx_histogram_add(&meter->request_us, hpx_interval_us(&request->times.whole));
+	hpx_meter_answered(&request->shard->meter, request->head.route, request->summary.status,
+			   hpx_interval_us(&request->times.whole));
 	hpx_access_note(request);
 }
 

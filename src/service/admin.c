@@ -4,10 +4,13 @@
  * all of them out of service helps nobody. */
 #include "service/service.h"
 
+#include <dirent.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/status.h"
+#include "http/field.h"
 #include "http/problem.h"
 #include "http/write.h"
 #include "net/listener.h"
@@ -54,9 +57,9 @@ static void print_deliveries(const struct hpx_service *service, struct hpx_metri
 
 static void print_jobs(const struct hpx_service_counters *counters, struct hpx_metric_page *page)
 {
-	hpx_metric_head(page, "hapax_jobs", "gauge", "Jobs in the store, by state.");
+	hpx_metric_head(page, "hapax_jobs_stored", "gauge", "Jobs in the store, by state.");
 	for (int s = HPX_JOB_QUEUED; s < HPX_JOB_STATE_COUNT; s++)
-		hpx_metric_sample(page, "hapax_jobs", "state",
+		hpx_metric_sample(page, "hapax_jobs_stored", "state",
 				  hpx_span_of(hpx_job_state_name((enum hpx_job_state)s)),
 				  hpx_counter_read(&counters->jobs[s]));
 	hpx_metric_gauge(page, "hapax_oldest_queued_job_seconds",
@@ -151,9 +154,68 @@ static void print_store(const struct hpx_service *service, struct hpx_metric_pag
 			     &store->batch_ops, 1);
 }
 
-enum hpx_status hpx_service_metrics(struct hpx_service *service, struct hpx_buffer *out)
+/* ---- the process, by the names that every Prometheus client gives it ---- */
+
+static double seconds_of(const struct timeval *time)
 {
-	struct hpx_metric_page page = { .out = out };
+	return (double)time->tv_sec + (double)time->tv_usec / 1e6;
+}
+
+/* In bytes; 0 where /proc is not there. */
+static void read_memory(uint64_t *ret_virtual, uint64_t *ret_resident)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long long all = 0, resident = 0;
+	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (file != NULL && fscanf(file, "%llu %llu", &all, &resident) != 2)
+		all = resident = 0;
+	if (file != NULL)
+		fclose(file);
+	*ret_virtual = all * page_bytes;
+	*ret_resident = resident * page_bytes;
+}
+
+static uint64_t count_descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	uint64_t count = 0;
+
+	if (folder == NULL)
+		return 0;
+	for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+		count += entry->d_name[0] != '.';
+	closedir(folder);
+	return count - 1; /* the folder's own */
+}
+
+static void print_process(const struct hpx_service *service, struct hpx_metric_page *page)
+{
+	struct rusage usage = { 0 };
+	struct rlimit limit = { 0 };
+	uint64_t memory = 0, resident = 0;
+
+	getrusage(RUSAGE_SELF, &usage);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	read_memory(&memory, &resident);
+	hpx_metric_head(page, "hapax_build_info", "gauge", "The version; always 1.");
+	hpx_metric_sample(page, "hapax_build_info", "version", HPX_SPAN(HPX_VERSION), 1);
+	hpx_metric_seconds(page, "process_cpu_seconds_total", "counter",
+			   "Processor time of the process, user and system.",
+			   seconds_of(&usage.ru_utime) + seconds_of(&usage.ru_stime));
+	hpx_metric_seconds(page, "process_start_time_seconds", "gauge",
+			   "When the process was started, in seconds since 1970.",
+			   (double)service->started_wall_ms / 1000);
+	hpx_metric_gauge(page, "process_resident_memory_bytes", "Memory that is in use.", resident);
+	hpx_metric_gauge(page, "process_virtual_memory_bytes", "Address space that is in use.", memory);
+	hpx_metric_gauge(page, "process_open_fds", "Open file descriptors.", count_descriptors());
+	hpx_metric_gauge(page, "process_max_fds", "How many may be open.", limit.rlim_cur);
+}
+
+enum hpx_status hpx_service_metrics(struct hpx_service *service, bool openmetrics,
+				    struct hpx_buffer *out)
+{
+	struct hpx_metric_page page = { .out = out, .openmetrics = openmetrics };
 
 	if (service->options.print_metrics != NULL)
 		service->options.print_metrics(service->options.user, &page);
@@ -165,6 +227,8 @@ enum hpx_status hpx_service_metrics(struct hpx_service *service, struct hpx_buff
 	hpx_tracer_print_metrics(service->tracer, &page);
 	if (service->store != NULL)
 		print_store(service, &page);
+	print_process(service, &page);
+	hpx_metric_end(&page);
 	return page.status;
 }
 
@@ -244,13 +308,24 @@ static void answer_text(struct admin_connection *connection, unsigned status, co
 	answer(connection, status, "text/plain; charset=utf-8", hpx_span_of(text));
 }
 
-static void answer_metrics(struct admin_connection *connection)
+/* Prometheus asks for OpenMetrics first, and names both. */
+static bool wants_openmetrics(const struct hpx_http_head *head)
 {
+	struct hpx_span accept = hpx_field_value(head, HPX_SPAN("Accept"));
+
+	return accept.len > 0 && memmem(accept.ptr, accept.len, "application/openmetrics-text", 28) != NULL;
+}
+
+static void answer_metrics(struct admin_connection *connection, const struct hpx_http_head *head)
+{
+	bool openmetrics = wants_openmetrics(head);
 	struct hpx_buffer body;
 
 	hpx_buffer_init(&body, PAGE_BYTES_MAX);
-	if (hpx_service_metrics(connection->admin->service, &body) == HPX_OK)
-		answer(connection, 200, "text/plain; version=0.0.4; charset=utf-8",
+	if (hpx_service_metrics(connection->admin->service, openmetrics, &body) == HPX_OK)
+		answer(connection, 200,
+		       openmetrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8" :
+				     "text/plain; version=0.0.4; charset=utf-8",
 		       hpx_buffer_span(&body));
 	else
 		answer_text(connection, 500, "the metrics did not fit into memory\n");
@@ -293,7 +368,7 @@ static void answer_request(struct admin_connection *connection, const struct hpx
 	else if (hpx_span_eq(path, HPX_SPAN("/readyz")))
 		answer_ready(connection);
 	else if (hpx_span_eq(path, HPX_SPAN("/metrics")))
-		answer_metrics(connection);
+		answer_metrics(connection, head);
 	else if (hpx_span_eq(path, HPX_SPAN("/api/v1/coverage")))
 		answer_coverage(connection);
 	else

@@ -328,7 +328,9 @@ static enum hpx_status allocate(struct hpx_service *service)
 enum hpx_status hpx_service_open(struct hpx_service *service,
 				 const struct hpx_service_options *options, char *problem)
 {
-	*service = (struct hpx_service){ .options = *options, .settings = options->settings };
+	*service = (struct hpx_service){ .options = *options,
+					 .settings = options->settings,
+					 .started_wall_ms = hpx_clock_wall_ms() };
 	if (service->settings->core_dumps)
 		allow_core_dumps();
 	hpx_log_set_level(service->settings->log_level);

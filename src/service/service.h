@@ -143,6 +143,7 @@ struct hpx_service {
 	struct hpx_tracer *tracer; /* NULL: traces are off */
 	struct hpx_service_tls tls;
 	atomic_bool ready; /* neither starting nor draining */
+	int64_t started_wall_ms;
 
 	/* The main thread's own. */
 	struct hpx_loop loop;
@@ -223,6 +224,7 @@ enum hpx_status hpx_admin_start(struct hpx_service *service, struct hpx_admin **
 uint16_t hpx_admin_port(const struct hpx_admin *admin);
 void hpx_admin_stop(struct hpx_admin *admin);
 /* The page of /metrics. */
-enum hpx_status hpx_service_metrics(struct hpx_service *service, struct hpx_buffer *out);
+enum hpx_status hpx_service_metrics(struct hpx_service *service, bool openmetrics,
+				    struct hpx_buffer *out);
 
 #endif

@@ -46,7 +46,7 @@ def finish(site, held):
 
 
 def until_queued(site, count, kind="guarded"):
-    name = f'hapax_upstream_queue{{kind="{kind}"}}'
+    name = f'hapax_upstream_waiting{{kind="{kind}"}}'
     check.until(lambda: site.gateway.metrics().get(name) == count, f"{count} are queued")
 
 
@@ -346,7 +346,7 @@ def test_an_answer_whose_head_does_not_fit_any_more(site):
 
 COUNTS = [f'hapax_upstream_{what}' for what in
           ('slots{kind="guarded"}', 'slots{kind="pass"}', 'slots{kind="tunnel"}',
-           'queue{kind="guarded"}', 'queue{kind="pass"}')]
+           'waiting{kind="guarded"}', 'waiting{kind="pass"}')]
 ENDINGS = ("status=201", "status=201; delay=0.03", "reset=before", "reset=after", "half-body",
            "status=429", "big=200000", "twice=0.002", "no-answer")
 

@@ -292,6 +292,10 @@ class Gateway:
                 counts[would] = counts.get(would, 0) + value
         return counts
 
+    def answered(self):
+        """How many requests were answered, whatever the route and the status."""
+        return sum(v for n, v in self.metrics().items() if n.startswith("hapax_requests_total{"))
+
     def metrics(self):
         """{'name{label="x"}': value} of every sample."""
         answer = self.admin("/metrics")

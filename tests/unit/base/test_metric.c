@@ -22,10 +22,10 @@ static void values_fall_into_their_bucket(void **state)
 	assert_status(page.status, HPX_OK);
 	assert_status(hpx_buffer_byte(&out, '\0'), HPX_OK);
 	assert_non_null(strstr(out.ptr, "# TYPE h histogram\n"));
-	assert_non_null(strstr(out.ptr, "h_bucket{le=\"1\"} 2\n"));
-	assert_non_null(strstr(out.ptr, "h_bucket{le=\"2\"} 3\n"));
-	assert_non_null(strstr(out.ptr, "h_bucket{le=\"4\"} 5\n"));
-	assert_non_null(strstr(out.ptr, "h_bucket{le=\"134217728\"} 5\n"));
+	assert_non_null(strstr(out.ptr, "h_bucket{le=\"1.0\"} 2\n"));
+	assert_non_null(strstr(out.ptr, "h_bucket{le=\"2.0\"} 3\n"));
+	assert_non_null(strstr(out.ptr, "h_bucket{le=\"4.0\"} 5\n"));
+	assert_non_null(strstr(out.ptr, "h_bucket{le=\"134217728.0\"} 5\n"));
 	assert_non_null(strstr(out.ptr, "h_bucket{le=\"+Inf\"} 6\n"));
 	assert_non_null(strstr(out.ptr, "h_count 6\n"));
 	hpx_buffer_done(&out);

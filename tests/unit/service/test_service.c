@@ -139,7 +139,7 @@ static void the_page_has_both_parts(void **state)
 	assert_status(open_process(&process, make_settings("memory:"), problem), HPX_OK);
 	hpx_counter_add(&process.service.counters.reaped, 3);
 	hpx_buffer_init(&page, 1 << 20);
-	assert_status(hpx_service_metrics(&process.service, &page), HPX_OK);
+	assert_status(hpx_service_metrics(&process.service, false, &page), HPX_OK);
 	assert_status(hpx_buffer_byte(&page, '\0'), HPX_OK);
 	assert_ptr_equal(strstr(page.ptr, "# HELP of_the_process help\n"), page.ptr);
 	assert_non_null(strstr(page.ptr, "\nof_the_process 7\n"));
