@@ -10,7 +10,7 @@
 #include "service/tracer.h"
 #include "worker/trace_exporter.h"
 
-/* A link and a span's attributes have each less than this. */
+/* A number in decimal, with three zeros behind it. */
 #define NUMBER_SIZE 32
 /* Of a number or a short text in the answer. */
 #define ANSWER_ARENA_MAX ((size_t)64 * 1024)
@@ -43,31 +43,31 @@ static void put_time(struct hpx_json_writer *json, const char *name, int64_t wal
 	hpx_json_put_text(json, name, text);
 }
 
-static void put_text(struct hpx_json_writer *json, const char *key, const char *value)
+/* An attribute; `kind` is the name that OTLP has for its type. */
+static void put_attribute(struct hpx_json_writer *json, const char *key, const char *kind,
+			  const char *value)
 {
-	if (value == NULL || value[0] == '\0')
-		return;
 	hpx_json_begin_object(json, NULL);
 	hpx_json_put_text(json, "key", key);
 	hpx_json_begin_object(json, "value");
-	hpx_json_put_text(json, "stringValue", value);
+	hpx_json_put_text(json, kind, value);
 	hpx_json_end_object(json);
 	hpx_json_end_object(json);
+}
+
+static void put_text(struct hpx_json_writer *json, const char *key, const char *value)
+{
+	if (value != NULL && value[0] != '\0')
+		put_attribute(json, key, "stringValue", value);
 }
 
 static void put_number(struct hpx_json_writer *json, const char *key, int64_t value)
 {
 	char text[NUMBER_SIZE];
 
-	if (value == 0)
-		return;
 	snprintf(text, sizeof(text), "%" PRId64, value);
-	hpx_json_begin_object(json, NULL);
-	hpx_json_put_text(json, "key", key);
-	hpx_json_begin_object(json, "value");
-	hpx_json_put_text(json, "intValue", text);
-	hpx_json_end_object(json);
-	hpx_json_end_object(json);
+	if (value != 0)
+		put_attribute(json, key, "intValue", text);
 }
 
 /* A request's span is named as the conventions for HTTP want it: method and route. */

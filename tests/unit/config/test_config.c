@@ -257,6 +257,7 @@ static void every_kind_of_value_is_read(void **state)
 			      " limits: {free_space: 0, head: 2048},\n"
 			      " cors: {origins: ['null', 'https://a.example'], credentials: yes},\n"
 			      " timeouts: {idle: 0, whole: 1d}, store_create: never,\n"
+			      " traces: {endpoint: 'http://[::1]:4318/', sample: 0.000250},\n"
 			      " events: ~, routes: ~, defaults: {fingerprint: }}\n",
 			      NULL);
 	(void)state;
@@ -268,6 +269,9 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(settings->listen.host, "::1");
 	assert_int_equal(settings->tenant.from, HPX_TENANT_HEADER);
 	assert_span(settings->tenant.name, "X-Tenant");
+	assert_string_equal(settings->traces.caller.url, "http://[::1]:4318/v1/traces");
+	assert_int_equal(settings->traces.sample_millionths, 250);
+	expect(settings, NULL, "traces.sample", "0.00025");
 	assert_int_equal(settings->tenant.anonymous, HPX_ANONYMOUS_REFUSE);
 	assert_int_equal(settings->tenant.with_count, 2);
 	assert_span(settings->tenant.with[0], "host");

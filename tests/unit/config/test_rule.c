@@ -161,6 +161,8 @@ static void doubts_are_warnings(void **state)
 		{ GOOD "cors: {origins: [\"null\"]}\n", "" },
 		{ GOOD "cors: {credentials: yes}\n",
 		  "f:3:8: warning: cors.credentials: has no effect unless cors.origins lists any\n" },
+		{ GOOD "traces: {sample: 0.5}\n",
+		  "f:3:10: warning: traces.sample: has no effect unless traces.endpoint is given\n" },
 		{ GOOD "cors: {origins: [\"null\"], credentials: yes}\n",
 		  "f:3:8: warning: cors.origins: lists null, which any page can make itself, with "
 		  "cors.credentials; leave one out\n" },
