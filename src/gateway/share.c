@@ -46,11 +46,14 @@ bool hpx_share_allows_tenant(const struct hpx_shares *shares, uint64_t tenant, s
 	return allows(&shares->tenants, tenants < peers ? tenants : peers, tenant, more, scarce);
 }
 
+/* The cell is acquired and released, so that whoever finds it empty and takes a holder away
+ * comes behind the one that found it empty and added that holder: `holders` is never below
+ * zero, which would be a very large number. */
 void hpx_share_add(struct hpx_share *share, uint64_t caller, size_t more)
 {
 	if (caller == 0 || more == 0)
 		return;
-	if (atomic_fetch_add_explicit(cell_of(share, 0, caller), more, memory_order_relaxed) == 0)
+	if (atomic_fetch_add_explicit(cell_of(share, 0, caller), more, memory_order_acq_rel) == 0)
 		atomic_fetch_add_explicit(&share->holders, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(cell_of(share, 1, caller), more, memory_order_relaxed);
 }
@@ -59,7 +62,7 @@ void hpx_share_remove(struct hpx_share *share, uint64_t caller, size_t less)
 {
 	if (caller == 0 || less == 0)
 		return;
-	size_t before = atomic_fetch_sub_explicit(cell_of(share, 0, caller), less, memory_order_relaxed);
+	size_t before = atomic_fetch_sub_explicit(cell_of(share, 0, caller), less, memory_order_acq_rel);
 	HPX_ASSERT(before >= less);
 	if (before == less)
 		atomic_fetch_sub_explicit(&share->holders, 1, memory_order_relaxed);

@@ -2,6 +2,8 @@
  * fresh one by filling the table. */
 #include "../test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -93,6 +95,58 @@ static void hashes_tell_names_apart(void **state)
 	assert_true(hpx_caller_hash(&seed, HPX_SPAN("a")) != hpx_caller_hash(&other, HPX_SPAN("a")));
 }
 
+#define THREADS 8
+#define ROUNDS 20000
+#define SHARED 7
+
+static const struct hpx_rate many = { .count = 1000, .burst = 1000, .period_ms = 1000 };
+
+struct crowd {
+	struct hpx_rate_table *table;
+	_Atomic unsigned kept;    /* of the shared caller's budget */
+	_Atomic uint64_t another; /* callers that come once */
+};
+
+/* Takes from the budget that all threads share, and gives two of three back; in between
+ * other callers come once, in every row. Time stands still. */
+static void *take_and_give_back(void *user)
+{
+	struct crowd *crowd = user;
+	int64_t wait_us;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t once = atomic_fetch_add(&crowd->another, 1);
+		if (hpx_rate_table_take(crowd->table, once << 32 | (once % 5 + 8), &ten, 1000000, &wait_us))
+			hpx_rate_table_give_back(crowd->table, once << 32 | (once % 5 + 8), &ten);
+		if (!hpx_rate_table_take(crowd->table, SHARED, &many, 1000000, &wait_us))
+			continue;
+		if (i % 3 != 0)
+			hpx_rate_table_give_back(crowd->table, SHARED, &many);
+		else
+			atomic_fetch_add(&crowd->kept, 1);
+	}
+	return NULL;
+}
+
+/* However many take at once, a budget is handed out once. */
+static void many_threads_share_a_budget(void **state)
+{
+	struct crowd crowd = { .table = hpx_rate_table_new(), .another = 1 };
+	pthread_t threads[THREADS];
+	int64_t wait_us;
+
+	(void)state;
+	for (size_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_back, &crowd), 0);
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	unsigned left = 0;
+	while (hpx_rate_table_take(crowd.table, SHARED, &many, 1000000, &wait_us))
+		left++;
+	assert_int_equal(atomic_load(&crowd.kept) + left, 1000);
+	hpx_rate_table_free(crowd.table);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +154,7 @@ int main(void)
 		cmocka_unit_test(a_greedy_caller_gets_no_fresh_budget),
 		cmocka_unit_test(honest_callers_are_not_refused),
 		cmocka_unit_test(hashes_tell_names_apart),
+		cmocka_unit_test(many_threads_share_a_budget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * and room is left for a newcomer. */
 #include "../test.h"
 
+#include <pthread.h>
+
 #include "base/status.h"
 #include "gateway/share.h"
 
@@ -93,6 +95,51 @@ static void the_exempt_are_not_counted(void **state)
 	assert_int_equal(atomic_load(&peers->holders), 0);
 }
 
+#define THREADS 8
+#define ROUNDS 20000
+
+static atomic_size_t too_many; /* holders that were seen, where there cannot be so many */
+
+/* Takes and gives back, for a caller of its own, one that all threads are, and one that
+ * shares its first cell with that. */
+static void *hold_and_leave(void *own)
+{
+	const uint64_t callers[] = { (uint64_t)(uintptr_t)own, 0x700000007, 0x800000007 };
+	const struct hpx_scarce scarce = { .in_use = 90, .whole = 100, .least = 1 };
+
+	for (size_t i = 0; i < ROUNDS; i++) {
+		uint64_t caller = callers[i % 3];
+		(void)hpx_share_allows_peer(&shares, caller, 1, &scarce);
+		hpx_share_add(peers, caller, i % 5 + 1);
+		size_t holders = atomic_load(&peers->holders);
+		if (holders > THREADS + 1)
+			atomic_store(&too_many, holders);
+		hpx_share_remove(peers, caller, i % 5 + 1);
+	}
+	return NULL;
+}
+
+/* Whatever the threads do at once, in the end nobody holds anything, and meanwhile nobody is
+ * counted who does not. */
+static void many_threads_hold_and_leave(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, hold_and_leave,
+						(void *)(0x100000001 * (100 + i))),
+				 0);
+	for (size_t i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&too_many), 0);
+	assert_int_equal(atomic_load(&peers->holders), 0);
+	for (size_t i = 0; i < HPX_SHARE_CELLS; i++) {
+		assert_int_equal(atomic_load(&peers->rows[0][i]), 0);
+		assert_int_equal(atomic_load(&peers->rows[1][i]), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -101,6 +148,7 @@ int main(void)
 		cmocka_unit_test(invented_tenants_take_nothing_from_others),
 		cmocka_unit_test(a_tenant_of_many_addresses_gets_one_part),
 		cmocka_unit_test(the_exempt_are_not_counted),
+		cmocka_unit_test(many_threads_hold_and_leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
