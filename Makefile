@@ -68,8 +68,9 @@ test-all: test
 	/usr/bin/python3 -B -m pytest -q -rs -p no:cacheprovider tests/install
 
 recipes:
-	@tools/packages build test recipes
+	@tools/packages build test clients recipes
 	HAPAX_RECIPES=all tools/test deploy
+	/usr/bin/python3 -B -m pytest -q -rs -p no:cacheprovider tests/e2e/test_client_functions.py tests/e2e/test_python_client.py
 
 format:
 	@tools/packages test

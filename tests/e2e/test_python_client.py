@@ -99,7 +99,7 @@ def test_the_package(hapax_client):
 def test_its_types():
     """Strictly typed, for the oldest Python that it takes."""
     if not shutil.which("mypy"):
-        pytest.skip("mypy is not installed")
+        pytest.skip("mypy is not installed: tools/packages clients")
     done = subprocess.run(["mypy", "--strict", "--no-incremental", "--cache-dir=/dev/null", "--python-version=3.9",
                            "hapax_client"], cwd=CLIENT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
