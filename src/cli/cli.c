@@ -125,6 +125,8 @@ static const char *const synonyms[][2] = {
 	{ "curl", "call" },
 	{ "post", "call" },
 	{ "request", "call" },
+	{ "forget", "discard" },
+	{ "discard", "forget" },
 	{ "audit", "history" },
 	{ "log", "history" },
 	{ "db", "store" },
@@ -197,10 +199,16 @@ static const char **next_place(const struct hpx_cli_flag *flag, const char *comm
 	return NULL;
 }
 
+/* "--upstream --store x": no value is called like a flag of the same command. */
+static bool is_known_flag(const struct hpx_cli_usage *usage, const char *text)
+{
+	return text[0] == '-' && text[1] == '-' && find(usage, hpx_span_of(text + 2), '\0') != NULL;
+}
+
 /* Gives the flag at argv[at] its value: `value`, from the same argument, or the next
  * argument. Returns the index behind it; 0, after a message: a mistake. */
-static int take_value(const struct hpx_cli_flag *flag, const char *value, int argc, char **argv,
-		      int at)
+static int take_value(const struct hpx_cli_usage *usage, const struct hpx_cli_flag *flag,
+		      const char *value, int argc, char **argv, int at)
 {
 	const char **place = next_place(flag, argv[0]);
 
@@ -211,7 +219,7 @@ static int take_value(const struct hpx_cli_flag *flag, const char *value, int ar
 		return 0;
 	}
 	if (flag->value != NULL && value == NULL) {
-		if (at + 1 == argc) {
+		if (at + 1 == argc || is_known_flag(usage, argv[at + 1])) {
 			fprintf(stderr, "hapax %s: --%s needs a value: --%s %s\n", argv[0],
 				name_of(flag), name_of(flag), flag->value);
 			return 0;
@@ -233,7 +241,7 @@ static int read_flag(const struct hpx_cli_usage *usage, int argc, char **argv, i
 		complain_unknown(usage, argv[0], name);
 		return 0;
 	}
-	return take_value(flag, value, argc, argv, at);
+	return take_value(usage, flag, value, argc, argv, at);
 }
 
 static int read_letter(const struct hpx_cli_usage *usage, int argc, char **argv, int at)
@@ -245,7 +253,7 @@ static int read_letter(const struct hpx_cli_usage *usage, int argc, char **argv,
 			argv[0], argv[at], argv[0]);
 		return 0;
 	}
-	return take_value(flag, argv[at][2] != '\0' ? &argv[at][2] : NULL, argc, argv, at);
+	return take_value(usage, flag, argv[at][2] != '\0' ? &argv[at][2] : NULL, argc, argv, at);
 }
 
 static bool is_flag(const char *text)

@@ -155,8 +155,11 @@ static int report(struct hpx_coverage *coverage, const struct coverage_flags *fl
 	hpx_buffer_init(&out, OUTPUT_BYTES_MAX);
 	enum hpx_status status = print_report(coverage, flags, stale, &out);
 	int written = HPX_EXIT_USAGE;
+	/* "0 of 0, 100 %" would say that all is well where nothing could be read. */
+	bool empty = coverage->operation_count == 0 && coverage->library.error_count > 0 &&
+		     flags->json == NULL && flags->sarif == NULL;
 	if (status == HPX_OK)
-		written = hpx_cli_write(hpx_buffer_span(&out), stdout);
+		written = empty ? HPX_EXIT_OK : hpx_cli_write(hpx_buffer_span(&out), stdout);
 	else
 		fprintf(stderr, "hapax coverage: %s\n", hpx_status_text(status));
 	hpx_buffer_done(&out);

@@ -621,6 +621,7 @@ int hpx_cli_jobs(int argc, char **argv)
 			"Lists and shows jobs: requests that hapax delivers to external services. Retries\n"
 			"or discards those that failed. Works beside a running hapax serve.",
 		.verb_names = "ls, show, retry and discard",
+		.name_one = "name one job by its NUMBER, as `hapax jobs ls` shows it",
 		.verbs = verbs,
 		.verb_count = sizeof(verbs) / sizeof(verbs[0]),
 	};

@@ -338,6 +338,7 @@ int hpx_cli_keys(int argc, char **argv)
 			"Lists and shows the operations in the store, and settles those that a person\n"
 			"must settle. Works beside a running hapax serve.",
 		.verb_names = "ls, show, resolve, forget, extend and accept-clock",
+		.name_one = "name one operation: by its REFERENCE, or by --key KEY",
 		.verbs = verbs,
 		.verb_count = sizeof(verbs) / sizeof(verbs[0]),
 	};

@@ -55,6 +55,14 @@ static int complain_unknown(const char *name)
 {
 	struct hpx_suggestion suggestion = { 0 };
 
+	if (name[0] == '-') {
+		fprintf(stderr,
+			"hapax: the command comes first: hapax serve %s\n"
+			"`hapax --help` lists the commands, `hapax version` prints the version.\n",
+			name);
+		return HPX_EXIT_USAGE;
+	}
+
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		hpx_cli_consider(&suggestion, hpx_span_of(name), commands[i].name);
 	fprintf(stderr, "hapax: there is no command \"%s\"", name);
@@ -70,7 +78,7 @@ static int help(int argc, char **argv)
 	const struct hpx_command *command = argc > 1 ? find(argv[1]) : NULL;
 	char flag[] = "--help";
 
-	if (argc > 1 && command == NULL)
+	if (argc > 1 && command == NULL && strcmp(argv[1], "help") != 0)
 		return complain_unknown(argv[1]);
 	if (command == NULL) {
 		print_help(stdout);

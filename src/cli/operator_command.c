@@ -284,6 +284,8 @@ static int run_verb(const struct hpx_operator_verbs *verbs, const struct hpx_ope
 	argv[0] = name;
 	if (!read_arguments(verb, &command, argc, argv, &code))
 		return code;
+	if (verb->operands_max > 0 && command.operand == NULL && command.key == NULL)
+		return hpx_operator_complain(&command, HPX_EXIT_USAGE, "%s", verbs->name_one);
 	code = hpx_operator_open(&command);
 	if (code == HPX_EXIT_OK)
 		code = verb->run(&command);
@@ -309,6 +311,11 @@ int hpx_operator_run(const struct hpx_operator_verbs *verbs, int argc, char **ar
 	for (size_t i = 0; i < verbs->verb_count; i++)
 		if (strcmp(argv[1], verbs->verbs[i].name) == 0)
 			return run_verb(verbs, &verbs->verbs[i], argc - 1, argv + 1);
+	if (argv[1][0] == '-') {
+		fprintf(stderr, "hapax %s: the verb comes first: hapax %s ls %s\n", verbs->name,
+			verbs->name, argv[1]);
+		return HPX_EXIT_USAGE;
+	}
 	struct hpx_suggestion suggestion = { 0 };
 	for (size_t i = 0; i < verbs->verb_count; i++)
 		hpx_cli_consider(&suggestion, hpx_span_of(argv[1]), verbs->verbs[i].name);

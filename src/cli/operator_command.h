@@ -70,6 +70,7 @@ struct hpx_operator_verbs {
 	const char *name;
 	const char *about;      /* whole lines */
 	const char *verb_names; /* for the message about a verb that does not exist */
+	const char *name_one;   /* what to do where a verb about one thing is told of none */
 	const struct hpx_operator_verb *verbs;
 	size_t verb_count;
 };

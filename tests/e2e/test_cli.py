@@ -335,6 +335,13 @@ def test_a_file_without_its_flag(tmp_path, command):
     ("serve --backend x", "did you mean --upstream?"),
     ("keys ls --db x", "did you mean --store?"),
     ("help kyes", 'did you mean "keys"?'),
+    ("jobs forget 1", 'did you mean "discard"?'),
+    ("--config x serve", "the command comes first: hapax serve --config"),
+    ("keys --store x ls", "the verb comes first: hapax keys ls --store"),
+    ("keys show", "name one operation: by its REFERENCE, or by --key KEY"),
+    ("jobs show", "name one job by its NUMBER"),
+    ("serve --upstream --store x", "--upstream needs a value: --upstream URL"),
+    ("keys ls --limit --full", "--limit needs a value: --limit N"),
     ("help keys list", 'did you mean "ls"?'),
 ])
 def test_near_misses(line, told):

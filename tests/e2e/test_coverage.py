@@ -142,6 +142,8 @@ def test_broken_file(coverage):
     assert "missing.yaml: there is no such file" in done.stderr
     assert "other.yaml:1: is no description of an API" in done.stderr
     assert "POST   /v1/payments " in done.stdout
+    nothing = coverage("missing.yaml", code=UNREADABLE)
+    assert nothing.stdout == "" and "missing.yaml: there is no such file" in nothing.stderr
 
 
 def test_misuse(coverage):

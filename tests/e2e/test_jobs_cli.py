@@ -411,7 +411,7 @@ def test_what_is_refused(bench, operator, verb, state, sentence):
 
 MISTAKES = [
     (["jobs"], USAGE, "Usage: hapax jobs VERB"),
-    (["jobs", "lst"], USAGE, "there is no \"lst\"; the verbs are ls, show, retry and discard"),
+    (["jobs", "lst"], USAGE, 'there is no "lst"; did you mean "ls"?'),
     (["jobs", "ls", "--state", "lost"], USAGE, "the states are queued, sending, done"),
     (["jobs", "ls", "--limit", "0"], USAGE, "--limit is a number from 1"),
     (["jobs", "ls", "--operation", "xyz"], USAGE, "is not a reference"),

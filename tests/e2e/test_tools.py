@@ -129,8 +129,9 @@ def test_nobody_may_install(tmp_path, sets):
                           capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1 and "not found" not in done.stderr, done.stderr
     text = (ROOT / "tools/packages").read_text()
-    wanted = [re.search(rf'^{name}="(.*)"$', text, re.M).group(1) for name in sets]
-    assert re.search("apt-get install.*", done.stderr).group().split()[3:] == " ".join(wanted).split()
+    lists = dict(re.findall(r'^(\w+)="(.*)"$', text, re.M))
+    wanted = re.sub(r"\$(\w+)", lambda named: lists[named[1]], " ".join(lists[name] for name in sets))
+    assert re.search("apt-get install.*", done.stderr).group().split()[3:] == wanted.split()
     assert not list(tmp_path.glob("called"))
 
 
