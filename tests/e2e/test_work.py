@@ -9,6 +9,7 @@ import pytest
 
 from conftest import Site, require_program
 from harness import postgres, refuse
+from harness.collector import Collector
 from harness.external_service import ExternalService
 from harness.gateway import Gateway, merge
 from harness.operator_command import FAILED, USAGE, Operator, outbox_config, owe
@@ -109,6 +110,23 @@ def test_it_delivers_what_a_gateway_only_accepts(deployment):
     assert (shown.status, shown.json()["state"]) == (200, "completed")
     assert len(here.external.ledger.effects(operation=reference)) == 1
     assert not any("event=job_delivered" in line for line in here.gateway.lines)
+
+
+@needs_postgres
+def test_it_continues_the_trace(deployment):
+    """A delivery by another process is below the request that a gateway accepted; a process that
+    ends sends its spans before."""
+    with Collector() as collector:
+        here = deployment()
+        here.gateway.restart({"traces": {"endpoint": collector.url}})
+        reference = owe(here.gateway)
+        work = here.work_process()
+        work.wait_log(f"event=job_delivered .*{reference}")
+        work.stop()
+        here.gateway.stop()
+        found = {span["name"]: span for span in collector.spans()}
+        request, deliver = found["POST /owed"], found["hapax.deliver"]
+        assert (deliver["traceId"], deliver["parentSpanId"]) == (request["traceId"], request["spanId"])
 
 
 @needs_postgres
