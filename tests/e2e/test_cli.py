@@ -83,6 +83,10 @@ def test_ls_shows_each_state(shared, cli):
         assert {row["last_error"] for row in rows_of_error} == {error}
         assert error in cli.keys("ls", "--error", error).decode()
     assert cli.ls("--error", "status_429", "--key", lost) == []
+    for wrong in ("NOPE", "status_42", "other", ""):
+        refused = cli.keys("ls", "--error", wrong, code=2)
+        assert f'there is no error "{wrong}"; the errors are' in refused, refused
+        assert " lease_lost" in refused and " upstream_reset" in refused and " other" not in refused, refused
     assert "last error upstream_reset" in cli.keys("show", "--key", lost).decode()
     assert (rows[done]["method"], rows[done]["path"]) == ("POST", "/pay")
     assert rows[done]["expires"] and rows[lost]["expires"] is None

@@ -135,6 +135,43 @@ def test_did_we_charge_this(site):
         operator.on("history", *wrong, code=USAGE)
 
 
+def test_what_the_reaper_left(site):
+    """What the reaper removed is told by hapax history as text, JSON lines and CSV, and found
+    by time, tenant, key and status; its record is gone."""
+    one = site({"defaults": {"retention": "1s"}, "history": {"retention": "400d"}, "reap": {"every": "1s"},
+                "tenant": {"from": "header", "name": "X-Tenant", "anonymous": "refuse"},
+                "trusted_peers": ["127.0.0.1"]})
+    paid, declined = new_key(), new_key()
+
+    def send(key, tenant, behave=None):
+        return one.gateway.post("/pay", key=key, behave=behave, headers=[("X-Tenant", tenant)])["Hapax-Operation"]
+
+    # With a second attempt: SQLite reaps such a row by itself, and others with their generation.
+    for key, tenant in ((paid, "alice"), (declined, "bob")):
+        send(key, tenant, "status=429")
+    references = {paid: send(paid, "alice"), declined: send(declined, "bob", "status=402")}
+    operator = Operator(one.gateway)
+
+    def all_reaped():
+        found = {entry["key"]: entry for entry in history(operator) if entry["key"] in references}
+        assert {key: entry["reference"] for key, entry in found.items()} == references, "told at any time"
+        return found if all(entry["reaped"] for entry in found.values()) else None
+
+    entries = check.until(all_reaped, "both are reaped", 30)
+    assert "there is no record of it any more" in operator.on("keys", "show", references[paid], code=FAILED)
+    assert (entries[paid]["status"], entries[declined]["status"]) == (200, 402)
+    assert entries[paid]["expires"] is None and entries[paid]["method"] == "POST" and entries[paid]["path"] == "/pay"
+    rows = ((("--key", paid), [paid]), (("--tenant", entries[declined]["tenant"]), [declined]),
+            (("--status", "402"), [declined]), (("--status", "402", "--since", "1h"), [declined]),
+            (("--key", paid, "--until", "1h"), []))
+    for arguments, keys in rows:
+        assert [entry["reference"] for entry in history(operator, *arguments)] == [references[k] for k in keys], arguments
+        text = operator.on("history", *arguments)
+        assert all(references[k][:12] in text for k in keys) and bool(keys) != ("no finished operation" in text), text
+        table = list(csv.DictReader(io.StringIO(operator.on("history", "--csv", *arguments), newline=""), strict=True))
+        assert [row["key"] for row in table] == keys and all(row["expires"] == "" for row in table), table
+
+
 def test_history_without_retention(site):
     """A store that keeps no history says so, so that nothing found proves nothing."""
     one = site()

@@ -38,6 +38,7 @@ class Bench:
         (folder / "gateway").mkdir()
         config = outbox_config(self.external, {"reconcile": RECONCILE})
         config["routes"].append({"match": "POST /pay", "reconcile": RECONCILE})
+        config["routes"].append({"match": "POST /hashed", "reconcile": RECONCILE, "key_storage": "hash"})
         self.site = Site(folder / "gateway", config)
         self.site.__enter__()
         self.gateway = self.site.gateway
@@ -122,6 +123,23 @@ def test_agreement(bench):
     report = bench.run([{"id": r} for r in references])
     assert (report["rows"], report["matched"], report["ours"], report["open"]) == (2, 2, 2, 0)
     assert others(report) == []
+
+
+def test_keys_that_are_stored_as_their_hash(bench):
+    """An export that has the keys themselves agrees with operations that have only their
+    hashes, and settles them; what it lacks is told by the hash."""
+    def pay(key, behave=""):
+        return bench.gateway.post("/hashed", key=key, behave=behave, headers=[("X-Tenant", "alice")])["Hapax-Operation"]
+
+    both, lost, ours, theirs = (new_key() for _ in range(4))
+    pay(both)
+    only, unknown = pay(ours), pay(lost, "reset=after")
+    bench.gateway.wait_log(f"event=left_to_a_person .*{unknown}")
+    rows = [{"id": key, "state": "paid"} for key in (both, lost, theirs)]
+    report = bench.run(rows, "--status", "state", "--applied", "paid", "--apply", "--reason", "nightly", code=FAILED, by="--key")
+    assert report["rows"] == 3 and report["matched"] == 2, report
+    assert found(report, "they_only") == [theirs] and found(report, "we_only") == [only], report
+    assert bench.state(unknown) == "completed"
 
 
 def test_they_have_it_and_we_do_not(bench):
