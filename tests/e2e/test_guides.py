@@ -274,3 +274,16 @@ def test_verify(walk):
     done = subprocess.run(["sh", "-c", real], cwd=one.folder, capture_output=True, text=True, timeout=120, check=False,
                           env=environment())
     assert "nothing happens twice" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_export_and_the_clock(walk, site):
+    """An export without rows leaves nothing open; a clock that is right can be accepted."""
+    there = site({"targets": {"bank": {"url": "http://127.0.0.1:9/"}}})
+    one = walk("unknowns.md", exchanges=[("/etc/hapax/hapax.yaml", "hapax.yaml")])
+    (one.folder / "hapax.yaml").write_text(json.dumps({"upstream": "http://127.0.0.1:9", "upstream_name": "default",
+                                                       "store": there.gateway.config["store"],
+                                                       "targets": {"bank": {"url": "http://127.0.0.1:9"}}}))
+    (one.folder / "settled-2026-11-15.csv").write_text("reference,amount,status\n")
+    one.run(one.line("hapax reconcile"))
+    operate = walk("operate.md", exchanges=[("sqlite:/var/lib/hapax/hapax.db", there.gateway.config["store"])])
+    operate.run(operate.line("hapax keys accept-clock"))
