@@ -18,8 +18,12 @@ unshare --mount --pid --fork true 2>/dev/null || skip "no namespaces here"
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 root=$folder/system
+service='' api=''
 cleanup() {
-	[ ! -s "$folder/pid" ] || kill "$(cat "$folder/pid")" 2>/dev/null || true
+	[ -z "$service" ] || kill "$service" 2>/dev/null || true
+	[ -z "$api" ] || kill "$api" 2>/dev/null || true
+	umount "$root/proc" 2>/dev/null || true
+	umount "$folder/network" 2>/dev/null || true
 	rm -rf "$folder"
 }
 trap cleanup EXIT
@@ -47,7 +51,10 @@ printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod 755 "$root/usr/sbin/policy-rc.d"
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"; }
 mount -t proc proc "$root/proc"
-trap 'umount "$root/proc" 2>/dev/null || true; cleanup' EXIT
+# A network of its own for service, API and callers: the shipped configuration has fixed
+# ports, and who answers there must be the service of this test.
+: >"$folder/network"
+unshare --net="$folder/network" ip link set lo up
 
 # ---- installed ----
 inside sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommends /root/hapax_*.deb /root/libhapax0_*.deb /root/libhapax-client0_*.deb' >"$folder/apt.log" 2>&1 ||
@@ -63,23 +70,28 @@ inside bash -c '. /usr/share/bash-completion/completions/hapax && COMP_WORDS=(ha
 line=$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/hapax.service")
 start() {
 	inside sh -c 'mkdir -p /var/lib/hapax && chown hapax:hapax /var/lib/hapax && chmod 700 /var/lib/hapax'
-	inside setpriv --reuid=hapax --regid=hapax --clear-groups sh -c "cd /var/lib/hapax && umask 077 && exec $line" \
+	# Not by inside(): a function in the background is a shell of its own, and the signal
+	# would end that shell. Each of these becomes the next one, the last is hapax.
+	nsenter --net="$folder/network" chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+		setpriv --reuid=hapax --regid=hapax --clear-groups sh -c "cd /var/lib/hapax && umask 077 && exec $line" \
 		>"$folder/serve.log" 2>&1 &
-	echo $! >"$folder/pid"
+	service=$!
 	for _ in $(seq 100); do
-		! curl -fsS http://127.0.0.1:8081/readyz >/dev/null 2>&1 || return 0
+		! ask -f http://127.0.0.1:8081/readyz >/dev/null 2>&1 || return 0
 		sleep 0.1
 	done
 	cat "$folder/serve.log"
 	die "the service does not become ready"
 }
 stop() {
-	kill "$(cat "$folder/pid")"
-	wait "$(cat "$folder/pid")" || true
-	: >"$folder/pid"
+	kill "$service"
+	wait "$service" || { cat "$folder/serve.log"; die "the service did not end well"; }
+	service=''
+	! ask http://127.0.0.1:8081/readyz >/dev/null 2>&1 || die "somebody answers after the service has ended"
 }
+ask() { nsenter --net="$folder/network" curl -sS --noproxy '*' "$@"; }
 pay() {
-	curl -sS -o "$folder/answer" -D "$folder/head" http://127.0.0.1:8080/payments \
+	ask -o "$folder/answer" -D "$folder/head" http://127.0.0.1:8080/payments \
 		-H 'Idempotency-Key: "package-test-0001"' -H 'Content-Type: application/json' -d '{"amount": 499}'
 }
 cat >"$folder/api.py" <<'API'
@@ -98,11 +110,10 @@ class Api(http.server.BaseHTTPRequestHandler):
         pass
 http.server.ThreadingHTTPServer(("127.0.0.1", 9000), Api).serve_forever()
 API
-/usr/bin/python3 "$folder/api.py" &
+nsenter --net="$folder/network" /usr/bin/python3 "$folder/api.py" &
 api=$!
-trap 'kill $api 2>/dev/null || true; umount "$root/proc" 2>/dev/null || true; cleanup' EXIT
 start
-pay && grep -q '"paid": 1}' "$folder/answer" || die "the first payment: $(cat "$folder/answer")"
+pay && grep -q '"paid": 1}' "$folder/answer" || { cat "$folder/serve.log"; die "the first payment: $(cat "$folder/answer")"; }
 pay && grep -qi '^idempotent-replayed: true' "$folder/head" || die "the retry was not a replay"
 inside hapax keys ls --config /etc/hapax/hapax.yaml | grep -q completed || die "keys ls does not find the operation"
 stop
