@@ -199,11 +199,13 @@ static const struct hpx_option rows[] = {
 	TLS_ROWS(GLOBAL, hpx_settings, "admin_tls.", admin_tls, "The admin listener's"),
 	CLIENT_CA_ROW(GLOBAL, "admin_tls.", admin_tls),
 	MIN_VERSION_ROW(GLOBAL, "admin_tls.", admin_tls),
-	{ "upstream", HPX_OPTION_UPSTREAM, GLOBAL(upstream), .example = "http://127.0.0.1:9000",
+	{ "upstream", HPX_OPTION_UPSTREAM, GLOBAL(upstream), RELOADABLE, .example = "http://127.0.0.1:9000",
 	  .flag = "upstream", .flag_value = "URL",
 	  .text = "The API that hapax stands in front of: http://host:port, "
 		  "https://host:port, or unix:PATH. The certificate behind https is always "
-		  "verified. Must be given." },
+		  "verified. Must be given. With SIGHUP the service may move: requests under way end "
+		  "at the old address, keys go on. Neither http nor https, nor the name that the "
+		  "certificate must have, changes without a restart." },
 	{ "upstream_tls.ca", HPX_OPTION_FILE, GLOBAL(upstream_tls.ca), RELOADABLE,
 	  .example = "/etc/hapax/tls/ca.pem",
 	  .text = "The certificate authorities (PEM) to trust for an https upstream; default "

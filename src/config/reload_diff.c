@@ -359,6 +359,19 @@ static bool listeners_differ(const struct hpx_settings *before, const struct hpx
 	return differ && strcmp(before->listen.text, after->listen.text) == 0;
 }
 
+static const char *certificate_name(const struct hpx_settings *settings)
+{
+	return settings->upstream_tls.name != NULL ? settings->upstream_tls.name : settings->upstream.host;
+}
+
+/* Whether the upstream is reached otherwise, and not just elsewhere: a session of TLS that is
+ * resumed names no certificate again. */
+static bool upstream_differs(const struct hpx_settings *before, const struct hpx_settings *after)
+{
+	return before->upstream.tls != after->upstream.tls ||
+	       (before->upstream.tls && strcmp(certificate_name(before), certificate_name(after)) != 0);
+}
+
 enum hpx_status hpx_config_changes(const struct hpx_settings *before,
 				   const struct hpx_settings *after, struct hpx_buffer *out)
 {
@@ -371,6 +384,8 @@ enum hpx_status hpx_config_changes(const struct hpx_settings *before,
 		if (!hpx_value_same(option, before, after))
 			status = add_name(out, option->name, HPX_SPAN(""));
 	}
+	if (status == HPX_OK && upstream_differs(before, after))
+		status = add_name(out, "upstream (http or https, and the certificate's name)", HPX_SPAN(""));
 	if (status == HPX_OK && listeners_differ(before, after))
 		status = add_name(out, "listen[]", HPX_SPAN(""));
 	if (status == HPX_OK && hpx_tls_given(&before->admin_tls) != hpx_tls_given(&after->admin_tls))

@@ -294,8 +294,9 @@ static void take_settings(struct hpx_message *message)
 	shard->settings = reload->settings;
 	shard->access.format = hpx_access_format_of(shard->settings);
 	struct hpx_upstream_options options = upstream_options(shard);
-	if (shard->upstream != NULL) /* gone when the drain is nearly over */
-		hpx_upstream_configure(shard->upstream, &options);
+	if (shard->upstream != NULL && /* gone when the drain is nearly over */
+	    hpx_upstream_configure(shard->upstream, &options) != HPX_OK)
+		hpx_log(HPX_LOG_ERROR, "reload_failed", "problem=NOMEM reason=\"requests go on to the old upstream\"");
 	hpx_meter_forget_routes(&shard->meter);
 	free(reload);
 	count_reloaded(shard);
@@ -382,11 +383,34 @@ void hpx_gateway_uncharge(struct hpx_gateway *gateway, size_t bytes)
 	HPX_ASSERT(before >= bytes);
 }
 
+/* The log names the new address from now on; a change is an event. */
+static void relabel_upstream(struct hpx_gateway *gateway, const struct hpx_settings *settings)
+{
+	struct hpx_upstream_label before, now;
+
+	snprintf(now.url, sizeof(now.url), "%s", settings->upstream.text);
+	snprintf(now.name, sizeof(now.name), "%.*s", HPX_SPAN_ARG(settings->upstream_name));
+	pthread_mutex_lock(&gateway->label_lock);
+	before = gateway->upstream_label;
+	gateway->upstream_label = now;
+	pthread_mutex_unlock(&gateway->label_lock);
+	if (before.url[0] != '\0' && strcmp(before.url, now.url) != 0)
+		hpx_log(HPX_LOG_INFO, "upstream_changed",
+			"name=%s before=%s now=%s reason=\"by a reload; requests under way end at the old "
+			"one, keys go on\"",
+			now.name, before.url, now.url);
+}
+
 /* Logs a change of the upstream's state, once for all loops. */
 static void log_upstream_event(void *user, enum hpx_upstream_event event, const char *detail, int64_t ms)
 {
-	const struct hpx_gateway *gateway = user;
-	const struct hpx_upstream_label *label = &gateway->upstream_label;
+	struct hpx_gateway *gateway = user;
+	struct hpx_upstream_label copy;
+	const struct hpx_upstream_label *label = &copy;
+
+	pthread_mutex_lock(&gateway->label_lock);
+	copy = gateway->upstream_label;
+	pthread_mutex_unlock(&gateway->label_lock);
 
 	switch (event) {
 	case HPX_UPSTREAM_STRAY:
@@ -565,10 +589,8 @@ enum hpx_status hpx_gateway_new(const struct hpx_gateway_options *options,
 	gateway->service = options->service;
 	gateway->accepted = options->accepted;
 	gateway->accepted_user = options->accepted_user;
-	snprintf(gateway->upstream_label.url, sizeof(gateway->upstream_label.url), "%s",
-		 settings->upstream.text);
-	snprintf(gateway->upstream_label.name, sizeof(gateway->upstream_label.name), "%.*s",
-		 HPX_SPAN_ARG(settings->upstream_name));
+	pthread_mutex_init(&gateway->label_lock, NULL);
+	relabel_upstream(gateway, settings);
 	gateway->upstream_state.on_event = log_upstream_event;
 	gateway->upstream_state.user = gateway;
 	gateway->listener_count = settings->listener_count;
@@ -620,6 +642,7 @@ void hpx_gateway_reload(struct hpx_gateway *gateway, struct hpx_settings *settin
 	gateway->reload.taken = taken;
 	hpx_verified_callers_refresh(gateway->verified_callers);
 	reload_access_log(gateway, settings);
+	relabel_upstream(gateway, settings);
 	atomic_store(&gateway->reload.shards_left, gateway->shard_count);
 	for (unsigned i = 0; i < gateway->shard_count; i++)
 		shard_reload(&gateway->shards[i], settings);
@@ -647,6 +670,7 @@ void hpx_gateway_free(struct hpx_gateway *gateway)
 	free(gateway->shards);
 	free(gateway->ports);
 	hpx_log_writer_stop(gateway->access_writer);
+	pthread_mutex_destroy(&gateway->label_lock);
 	hpx_query_thread_free(gateway->query_thread);
 	hpx_subrequests_free(gateway->subrequests);
 	hpx_verified_callers_free(gateway->verified_callers);

@@ -110,8 +110,9 @@ struct hpx_gateway {
 	unsigned shard_count;
 	struct hpx_committer_listener listener;
 	struct hpx_upstream_state upstream_state;
-	struct hpx_upstream_label upstream_label;
-	uint16_t *ports; /* one for each listener */
+	pthread_mutex_t label_lock;
+	struct hpx_upstream_label upstream_label; /* under its lock */
+	uint16_t *ports;                          /* one for each listener */
 	size_t listener_count;
 	atomic_uint connections;
 	atomic_size_t bodies_bytes;

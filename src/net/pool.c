@@ -71,6 +71,12 @@ void hpx_pool_refresh(struct hpx_pool *pool)
 	drop_all_idle(pool);
 }
 
+void hpx_pool_move(struct hpx_pool *pool, uint64_t endpoint)
+{
+	pool->endpoint = endpoint;
+	drop_all_idle(pool);
+}
+
 void hpx_pool_stray(struct hpx_pool *pool)
 {
 	if (pool->state != NULL)
@@ -277,7 +283,8 @@ void hpx_pool_leave(struct hpx_pool *pool)
 	pool->open--;
 }
 
-struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *transport)
+struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *transport,
+				uint64_t endpoint)
 {
 	struct hpx_conn *conn = calloc(1, sizeof(*conn));
 
@@ -289,6 +296,7 @@ struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *tra
 	conn->pool = pool;
 	conn->transport = transport;
 	conn->usable_ms = UINT64_MAX;
+	conn->endpoint = endpoint;
 	return conn;
 }
 
@@ -317,7 +325,7 @@ void hpx_pool_keep(struct hpx_conn *conn)
 	struct hpx_pool *pool = conn->pool;
 
 	if (pool->idle_max == 0 || idle_limit(conn, pool->idle_max_ms) == 0 ||
-	    !has_room(pool)) {
+	    conn->endpoint != pool->endpoint || !has_room(pool)) {
 		hpx_conn_close(conn);
 		return;
 	}

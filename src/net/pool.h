@@ -33,6 +33,7 @@ struct hpx_conn {
 	uint64_t kept_turn;    /* of the loop, when it became idle */
 	uint64_t slowest_us;   /* the longest of its last exchanges, at most HPX_UPSTREAM_SILENCE_MS */
 	uint64_t usable_ms;    /* how long it may be idle, as the upstream's Keep-Alive says */
+	uint64_t endpoint;     /* the number of the endpoint that it leads to */
 };
 
 struct hpx_pool {
@@ -44,6 +45,7 @@ struct hpx_pool {
 	uint64_t idle_max_ms; /* a connection that is idle for longer is closed */
 	unsigned idle_max;
 	unsigned open_max;
+	uint64_t endpoint; /* connections to others are not kept */
 	unsigned open;
 	unsigned idle;
 	struct hpx_conn *newest;
@@ -63,6 +65,8 @@ void hpx_pool_done(struct hpx_pool *pool, uv_close_cb on_done);
 struct hpx_conn *hpx_pool_take(struct hpx_pool *pool, uint64_t idle_max_ms, bool guarded);
 /* A stray byte came: closes every idle connection, here and on the other loops. */
 void hpx_pool_stray(struct hpx_pool *pool);
+/* From now on connections lead to this endpoint: closes the idle ones. */
+void hpx_pool_move(struct hpx_pool *pool, uint64_t endpoint);
 /* Closes every idle connection where another loop saw a stray byte. */
 void hpx_pool_refresh(struct hpx_pool *pool);
 /* Counts a connection that is about to be dialled, for the holder of a slot. Closes
@@ -72,7 +76,8 @@ void hpx_pool_enter(struct hpx_pool *pool);
 void hpx_pool_leave(struct hpx_pool *pool);
 /* The connection that was counted is made. NULL when out of memory: the transport is
  * closed, and the connection is not counted any more. */
-struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *transport);
+struct hpx_conn *hpx_pool_adopt(struct hpx_pool *pool, struct hpx_transport *transport,
+				uint64_t endpoint);
 /* Notes how long an exchange took on the connection. */
 void hpx_conn_note_duration(struct hpx_conn *conn, uint64_t took_us);
 /* Puts a connection that is in use among the idle ones, or closes it where the pool

@@ -81,22 +81,91 @@ void hpx_upstream_check_up(struct hpx_upstream_state *state)
 		emit(state, HPX_UPSTREAM_UP, "", now_ms - atomic_load(&state->down_since_ms));
 }
 
-void hpx_upstream_configure(struct hpx_upstream *upstream,
-			    const struct hpx_upstream_options *options)
+/* ---- the endpoint ---- */
+
+static struct hpx_upstream_endpoint *make_endpoint(struct hpx_loop *loop,
+						   const struct hpx_upstream_options *options,
+						   uint64_t number)
 {
-	struct hpx_address address = upstream->options.address;
-	const struct hpx_upstream_options before = upstream->options;
+	struct hpx_upstream_endpoint *endpoint = calloc(1, sizeof(*endpoint));
+
+	if (endpoint == NULL)
+		return NULL;
+	endpoint->holds = 1;
+	endpoint->number = number;
+	endpoint->address = options->address;
+	if (!options->address.is_unix) {
+		endpoint->resolver = hpx_resolver_new(loop, &options->address, options->resolve_ttl_ms);
+		if (endpoint->resolver == NULL) {
+			free(endpoint);
+			return NULL;
+		}
+	}
+	snprintf(endpoint->tls_name, sizeof(endpoint->tls_name), "%s",
+		 options->tls_name != NULL ? options->tls_name : options->address.host);
+	endpoint->target = (struct hpx_dial_target){
+		.loop = loop,
+		.address = &endpoint->address,
+		.resolver = endpoint->resolver,
+		.timeout_ms = options->connect_timeout_ms,
+		.tls = options->tls,
+		.tls_name = endpoint->tls_name,
+	};
+	return endpoint;
+}
+
+void hpx_upstream_endpoint_drop(struct hpx_upstream_endpoint *endpoint)
+{
+	HPX_ASSERT(endpoint->holds > 0);
+	if (--endpoint->holds > 0)
+		return;
+	if (endpoint->resolver != NULL)
+		hpx_resolver_free(endpoint->resolver);
+	free(endpoint);
+}
+
+/* Another address: new connections lead there. What was known of the old one (silent after
+ * its answers) says nothing of the new one. */
+static enum hpx_status move(struct hpx_upstream *upstream, const struct hpx_upstream_options *options)
+{
+	struct hpx_upstream_endpoint *next =
+		make_endpoint(upstream->loop, options, upstream->endpoint->number + 1);
+
+	if (next == NULL)
+		return HPX_NOMEM;
+	hpx_upstream_endpoint_drop(upstream->endpoint);
+	upstream->endpoint = next;
+	hpx_pool_move(&upstream->pool, next->number);
+	if (options->state != NULL)
+		atomic_store(&options->state->watched, 0);
+	return HPX_OK;
+}
+
+static void set_limits(struct hpx_upstream *upstream, const struct hpx_upstream_options *options)
+{
+	struct hpx_tls *tls = upstream->options.tls;
+	const char *tls_name = upstream->options.tls_name;
 
 	upstream->options = *options;
-	upstream->options.address = address;
-	upstream->options.tls = before.tls;
-	upstream->options.tls_name = before.tls_name;
-	upstream->target.timeout_ms = options->connect_timeout_ms;
+	upstream->options.tls = tls;
+	upstream->options.tls_name = tls_name;
+	upstream->endpoint->target.timeout_ms = options->connect_timeout_ms;
 	upstream->pool.idle_max_ms = options->pool_idle_ms;
 	upstream->pool.idle_max = options->pool_max;
 	upstream->pool.quarantine_ms = options->reuse_quarantine_ms;
 	upstream->pool.open_max = options->slots.max;
 	hpx_slots_configure(&upstream->slots, &options->slots);
+}
+
+enum hpx_status hpx_upstream_configure(struct hpx_upstream *upstream,
+				       const struct hpx_upstream_options *options)
+{
+	enum hpx_status status = HPX_OK;
+
+	if (strcmp(options->address.text, upstream->endpoint->address.text) != 0)
+		status = move(upstream, options);
+	set_limits(upstream, options);
+	return status;
 }
 
 enum hpx_status hpx_upstream_new(struct hpx_loop *loop,
@@ -109,25 +178,13 @@ enum hpx_status hpx_upstream_new(struct hpx_loop *loop,
 		return HPX_NOMEM;
 	upstream->loop = loop;
 	upstream->options = *options;
-	if (!options->address.is_unix) {
-		upstream->resolver =
-			hpx_resolver_new(loop, &options->address, options->resolve_ttl_ms);
-		if (upstream->resolver == NULL) {
-			free(upstream);
-			return HPX_NOMEM;
-		}
+	upstream->endpoint = make_endpoint(loop, options, 0);
+	if (upstream->endpoint == NULL) {
+		free(upstream);
+		return HPX_NOMEM;
 	}
-	upstream->target = (struct hpx_dial_target){
-		.loop = loop,
-		.address = &upstream->options.address,
-		.resolver = upstream->resolver,
-		.tls = options->tls,
-		.tls_name = upstream->tls_name,
-	};
-	snprintf(upstream->tls_name, sizeof(upstream->tls_name), "%s",
-		 options->tls_name != NULL ? options->tls_name : options->address.host);
 	hpx_slots_init(&upstream->slots, loop);
-	hpx_upstream_configure(upstream, options);
+	set_limits(upstream, options);
 	hpx_pool_init(&upstream->pool, loop);
 	upstream->pool.state = options->state;
 	*ret_upstream = upstream;
@@ -149,8 +206,7 @@ void hpx_upstream_free(struct hpx_upstream *upstream)
 		hpx_exchange_fail(upstream->exchanges, HPX_CLOSED,
 				  "the gateway is stopping");
 	hpx_exchange_close_spares(upstream);
-	if (upstream->resolver != NULL)
-		hpx_resolver_free(upstream->resolver);
+	hpx_upstream_endpoint_drop(upstream->endpoint);
 	hpx_pool_done(&upstream->pool, free_upstream);
 }
 

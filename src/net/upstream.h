@@ -73,7 +73,7 @@ struct hpx_tls;
 
 struct hpx_upstream_options {
 	struct hpx_address address;
-	struct hpx_tls *tls;  /* NULL: plain. Like the address, for good */
+	struct hpx_tls *tls;  /* NULL: plain. For good, like the next */
 	const char *tls_name; /* whose certificate it must be; NULL: the address's host */
 	uint64_t connect_timeout_ms;
 	uint64_t send_timeout_ms;         /* between two bytes that the socket takes */
@@ -92,10 +92,11 @@ struct hpx_upstream_options {
 
 enum hpx_status hpx_upstream_new(struct hpx_loop *loop, const struct hpx_upstream_options *options,
 				 struct hpx_upstream **ret_upstream);
-/* Sets other timeouts and limits, for exchanges that start from now on. The address
- * stays. */
-void hpx_upstream_configure(struct hpx_upstream *upstream,
-			    const struct hpx_upstream_options *options);
+/* Sets another address, other timeouts and limits, for exchanges that get their connection
+ * from now on. Exchanges that have one, or are connecting, end where they began; their
+ * connections are not used again. HPX_NOMEM: the address stays, the rest is set. */
+enum hpx_status hpx_upstream_configure(struct hpx_upstream *upstream,
+				       const struct hpx_upstream_options *options);
 /* Closes the pool; exchanges under way fail. */
 void hpx_upstream_free(struct hpx_upstream *upstream);
 /* The connection slots of this upstream on this loop. */

@@ -131,6 +131,8 @@ void hpx_exchange_end(struct hpx_exchange *exchange)
 	hpx_later_cancel(&exchange->deferred);
 	if (exchange->dial != NULL) {
 		hpx_dial_cancel(exchange->dial);
+		hpx_upstream_endpoint_drop(exchange->endpoint);
+		exchange->endpoint = NULL;
 		hpx_pool_leave(&exchange->upstream->pool);
 	}
 	exchange->dial = NULL;
@@ -399,14 +401,19 @@ static void on_dialed(void *user, enum hpx_status status, const char *reason,
 	struct hpx_pool *pool = &exchange->upstream->pool;
 
 	HPX_ASSERT(exchange->request_state == HPX_UPSTREAM_REQUEST_DIALLING);
+	uint64_t endpoint = exchange->endpoint->number;
+	/* An upstream that hapax has turned away from may be down for good. */
+	if (exchange->endpoint == exchange->upstream->endpoint)
+		note_reachable(exchange->upstream->options.state, status, reason);
 	exchange->dial = NULL;
-	note_reachable(exchange->upstream->options.state, status, reason);
+	hpx_upstream_endpoint_drop(exchange->endpoint);
+	exchange->endpoint = NULL;
 	if (status != HPX_OK) {
 		hpx_pool_leave(pool);
 		hpx_exchange_fail(exchange, status, reason);
 		return;
 	}
-	exchange->conn = hpx_pool_adopt(pool, transport);
+	exchange->conn = hpx_pool_adopt(pool, transport, endpoint);
 	if (exchange->conn == NULL)
 		hpx_exchange_fail(exchange, HPX_NOMEM,
 				  "no memory is left for a connection");
@@ -430,8 +437,11 @@ static void begin(struct hpx_exchange *exchange)
 	}
 	hpx_pool_enter(&upstream->pool);
 	exchange->request_state = HPX_UPSTREAM_REQUEST_DIALLING;
-	exchange->dial = hpx_dial_start(&upstream->target, on_dialed, exchange);
-	if (exchange->dial == NULL) {
+	exchange->dial = hpx_dial_start(&upstream->endpoint->target, on_dialed, exchange);
+	if (exchange->dial != NULL) {
+		exchange->endpoint = upstream->endpoint;
+		exchange->endpoint->holds++;
+	} else {
 		hpx_pool_leave(&upstream->pool);
 		hpx_exchange_fail(exchange, HPX_NOMEM,
 				  "no memory is left for a connection");

@@ -62,12 +62,21 @@ enum hpx_exchange_wait {
 	HPX_WAIT_IDLE,
 };
 
-struct hpx_upstream {
-	struct hpx_loop *loop;
-	struct hpx_upstream_options options;
+/* Where connections are made to. Another address is another endpoint; the upstream holds the
+ * newest, and an exchange the one that it is dialling. */
+struct hpx_upstream_endpoint {
+	unsigned holds;
+	uint64_t number;
+	struct hpx_address address;
 	struct hpx_resolver *resolver; /* NULL for unix */
 	struct hpx_dial_target target;
 	char tls_name[256];
+};
+
+struct hpx_upstream {
+	struct hpx_loop *loop;
+	struct hpx_upstream_options options;
+	struct hpx_upstream_endpoint *endpoint;
 	struct hpx_slots slots;
 	struct hpx_pool pool;
 	struct hpx_exchange *exchanges;
@@ -99,6 +108,7 @@ struct hpx_exchange {
 	struct hpx_exchange_request request;
 	struct hpx_slot slot; /* held until the exchange is gone */
 	struct hpx_dial *dial;
+	struct hpx_upstream_endpoint *endpoint; /* while it dials */
 	struct hpx_conn *conn;
 	bool any_byte_left;    /* valid once `conn` is no longer set */
 	int64_t used_us;       /* when the exchange got the connection */
@@ -127,6 +137,9 @@ static inline bool hpx_exchange_is_gone(const struct hpx_exchange *exchange)
 {
 	return exchange->answer_state == HPX_UPSTREAM_ANSWER_GONE;
 }
+
+/* upstream.c */
+void hpx_upstream_endpoint_drop(struct hpx_upstream_endpoint *endpoint);
 
 /* upstream_exchange.c */
 /* Decides which event is awaited now, and starts its timeout from now on. */

@@ -1,10 +1,13 @@
 """Shows how the process meets what is done to it: signals, crashes, an upstream
 that is not there, and a start at which something was left unsaid."""
+import concurrent.futures
+import contextlib
 import os
 import re
 import resource
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from conftest import require_program
 from harness import check, refuse
 from harness.gateway import Gateway, binary, free_port, is_sanitized
+from harness.provider import Provider
 from harness.secret import new_key
 
 QUESTION = "does a 500 of this service mean that it rolled back, or may it have happened?"
@@ -223,3 +227,89 @@ def test_no_random_bytes(tmp_path):
     command = gateway.wrap + [gateway.program, "serve", "--config", gateway.write_config()]
     run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 1 and "no random bytes" in run.stderr, run
+
+
+def move(gateway, url):
+    """The service is at another address, by SIGHUP."""
+    seen = len(gateway.lines)
+    gateway.config["upstream"] = url
+    gateway.write_config()
+    gateway.signal(signal.SIGHUP)
+    gateway.wait_log("event=reloaded", since=seen)
+
+
+@pytest.fixture
+def moved(site, tmp_path):
+    """A site, and a second provider that its service may move to."""
+    with contextlib.closing(Provider(tmp_path / "second")) as second:
+        yield site(), second
+
+
+def test_the_service_moves(moved):
+    """What is under way ends where it began, new requests go to the new address, and keys go
+    on: what was executed at the old address is replayed."""
+    one, second = moved
+    before, held, after = new_key(), new_key(), new_key()
+    assert one.gateway.post(key=before).status == 200
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/pay", key=held, behave="hold=h"))
+        one.provider.gate("h").wait_arrived()
+        move(one.gateway, second.url)
+        one.gateway.wait_log(rf"event=upstream_changed .*now={second.url}")
+        assert one.gateway.post(key=after).status == 200
+        one.provider.gate("h").release()
+        assert wire.answer().status == 200
+    for key in (before, held, after):
+        assert one.gateway.post(key=key)["Idempotent-Replayed"] == "true"
+    assert [len(one.provider.ledger(key)) for key in (before, held, after)] == [1, 1, 0]
+    assert [len(second.ledger(key)) for key in (before, held, after)] == [0, 0, 1]
+    move(one.gateway, one.provider.url)
+    assert one.gateway.get("/x").status == 200
+
+
+def test_the_service_moves_away_from_a_dead_address(moved):
+    """A key that failed there is executed at the new address."""
+    one, second = moved
+    key = new_key()
+    move(one.gateway, f"http://127.0.0.1:{free_port()}")
+    check.problem(one.gateway.post(key=key), "upstream_unreachable")
+    move(one.gateway, second.url)
+    assert one.gateway.post(key=key).status == 200
+    assert len(second.ledger(key)) == 1 and not one.provider.ledger(key)
+
+
+def test_the_service_moves_to_and_fro(moved):
+    """Under load, through several moves, every key is executed once at one of the two."""
+    one, second = moved
+    keys, over = [], threading.Event()
+
+    def send():
+        with one.gateway.connect(30) as wire:
+            while not over.is_set():
+                key = new_key()
+                keys.append(key)
+                wire.send(one.gateway.request("POST", "/pay", key=key))
+                assert wire.answer().status == 200, key
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        senders = [pool.submit(send) for _ in range(4)]
+        for number in range(6):
+            count = len(keys)
+            check.until(lambda: len(keys) > count + 20, "requests go on")
+            move(one.gateway, (second if number % 2 == 0 else one.provider).url)
+        over.set()
+        for sender in senders:
+            sender.result(30)
+    executed = {key: len(one.provider.ledger(key)) + len(second.ledger(key)) for key in keys}
+    assert set(executed.values()) == {1}
+    assert second.ledger() and one.provider.ledger()
+
+
+def test_another_scheme_needs_a_restart(site):
+    """http against https is refused, by a line that says so; the old one stays in force."""
+    one = site()
+    one.gateway.config["upstream"] = "https://127.0.0.1:1"
+    one.gateway.write_config()
+    one.gateway.signal(signal.SIGHUP)
+    one.gateway.wait_log(r'event=reload_refused needs_restart="upstream \(http or https')
+    assert one.gateway.post().status == 200

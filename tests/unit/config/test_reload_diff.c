@@ -21,7 +21,10 @@ static void changes_that_need_a_restart_are_named(void **state)
 		const char *changes;
 	} rows[] = {
 		{ UP, UP, "" },
-		{ UP, "upstream: http://h:2\n", "upstream" },
+		{ UP, "upstream: http://h:2\n", "" },
+		{ UP, "upstream: https://h:1\n", "upstream (http or https, and the certificate's name)" },
+		{ "upstream: https://h:1\n", "upstream: https://h:2\n", "" },
+		{ "upstream: https://h:1\n", "upstream: https://g:1\n", "upstream (http or https, and the certificate's name)" },
 		{ UP, UP "upstream_name: default\n", "" },
 		{ UP, UP "upstream_name: payments\n", "upstream_name" },
 		{ UP, UP "listen: 127.0.0.1:9\n", "listen" },
