@@ -107,8 +107,8 @@ static int read_question(struct history_run *run)
 		code = hpx_operator_time(command, "until", command->until, false, &run->query.until_ms);
 	if (code == HPX_EXIT_OK && run->query.since_ms >= run->query.until_ms)
 		code = hpx_operator_complain(command, HPX_EXIT_USAGE,
-					     "--since must be before --until, which is not a part of "
-					     "the time");
+					     "--since must be earlier than --until; what began at --until "
+					     "itself is not listed");
 	if (code == HPX_EXIT_OK)
 		code = read_state(run);
 	if (code == HPX_EXIT_OK)

@@ -4,6 +4,7 @@ here as well, over the table of answers that the clients in C and JavaScript obe
 import json
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 
@@ -11,7 +12,9 @@ import pytest
 
 from conftest import require_program
 from harness import check
+from harness.external_tls import Authority, server_context
 from harness.gateway import ROOT
+from harness.script import Script, answer
 from harness.shop import CLIENT as JS_CLIENT, Shop
 
 CLIENT = ROOT / "clients" / "python"
@@ -195,6 +198,20 @@ def test_server_error(shop, hapax_client):
         pay(client, shop, behave="status=500;effect=yes")
     assert (caught.value.reason, caught.value.doubt, caught.value.attempts) == ("stopped", True, 1)
     assert [one.key for one in client.pending()] == keys(shop)
+
+
+def test_tls(hapax_client, tmp_path):
+    """A certificate that nobody vouches for: no byte leaves, so there is no doubt."""
+    authority = Authority(tmp_path / "ca")
+    server = Script(*[answer(201)] * 2, tls=server_context(*authority.certificate()))
+    try:
+        with pytest.raises(hapax_client.HapaxError) as caught:
+            hapax_client.Client(budget=0.5, backoff_base=9, random=lambda: 1).request("POST", server.url, intent="one", json=1)
+        assert (caught.value.reason, caught.value.doubt, server.requests) == ("budget", False, [])
+        client = hapax_client.Client(ssl_context=ssl.create_default_context(cafile=str(authority.ca_file)))
+        assert client.request("POST", server.url, intent="one", json=1).status == 201
+    finally:
+        server.close()
 
 
 def test_nobody_listens(shop, hapax_client):

@@ -77,9 +77,11 @@ class Script:
         self.listener.close()
 
 
-def closed_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+def held_port():
+    """A port that is taken, and where nobody listens."""
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    return holder
 
 
 class Run:
@@ -87,14 +89,14 @@ class Run:
 
     def __init__(self, *steps, storage=None, **options):
         self.server, self.events, self.result = Script(*steps), [], None
-        left, closed = list(steps), closed_port()
+        left, holder = list(steps), held_port()
         self.client = Client(storage=storage, budget=options.pop("budget", 3600), sleep=options.pop("sleep", lambda s: None),
                              on_attempt=self.events.append, **options)
         connect = socket.create_connection
 
         def to_script(address, *rest, **more):
             unsent = bool(left) and left.pop(0) == UNSENT
-            return connect((address[0], closed) if unsent else address, *rest, **more)
+            return connect(holder.getsockname() if unsent else address, *rest, **more)
 
         socket.create_connection = to_script
         try:
@@ -104,6 +106,7 @@ class Run:
             self.result = error
         finally:
             socket.create_connection = connect
+            holder.close()
             self.server.close()
 
 
