@@ -294,6 +294,8 @@ CREATE TABLE hapax.reconcile (
 CREATE INDEX reconcile_due ON hapax.reconcile (upstream, lane, ask_at)
 	WHERE NOT person AND ask_at > 0;
 CREATE INDEX reconcile_person ON hapax.reconcile (job) WHERE person;
+-- Of a job whose row cannot be read, only the number is known.
+CREATE INDEX reconcile_job ON hapax.reconcile (job) WHERE job > 0;
 
 -- All operations with the columns of the usual table of keys, for people. It calls no
 -- function of ours, so that whoever may read it needs no other right; what a row has is

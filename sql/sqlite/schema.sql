@@ -356,6 +356,8 @@ CREATE TABLE hapax_reconcile (
 CREATE INDEX hapax_reconcile_due ON hapax_reconcile (lane, ask_at) WHERE person = 0 AND ask_at > 0;
 -- With what it is narrowed by: they are counted without a look at the rows.
 CREATE INDEX hapax_reconcile_person ON hapax_reconcile (person, job) WHERE person = 1;
+-- Of a job whose row cannot be read, only the number is known.
+CREATE INDEX hapax_reconcile_job ON hapax_reconcile (job) WHERE job > 0;
 
 -- The template of a generation; # is its number.
 --

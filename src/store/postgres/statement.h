@@ -431,7 +431,7 @@
 	  "provider_id) WHERE j.id = n.id") \
 	X(REMOVE_JOBS, WRITER, \
 	  "WITH gone AS (DELETE FROM hapax.job WHERE id = ANY($1::int8[]) RETURNING id) " \
-	  "DELETE FROM hapax.reconcile q USING gone g WHERE q.job = g.id") \
+	  "DELETE FROM hapax.reconcile q USING gone g WHERE q.job = g.id AND q.job > 0") \
 	X(PUT_QUESTIONS, WRITER, \
 	  "INSERT INTO hapax.reconcile (id, rest, job, mark, sent, tries, in_a_row, first_said, " \
 	  "ask_at, evidence, person, upstream, lane) SELECT n.*, '', '?' " \
