@@ -34,28 +34,28 @@
 extern "C" {
 #endif
 
-/* A client, and one call of its. Since 0.1. */
+/* A client, and one call of its. Since 0.2. */
 struct hapax_client;
 struct hapax_call;
 
-/* The library's version: "0.1.0". Since 0.1. */
+/* The library's version: "0.1.0". Since 0.2. */
 HAPAX_API const char *hapax_client_version(void);
 
-/* What is told of each attempt, as it happens. Since 0.1. */
+/* What is told of each attempt, as it happens. Since 0.2. */
 enum hapax_attempt_event {
 	HAPAX_ATTEMPT_BEGINS, /* the journal has it; nothing was sent */
 	HAPAX_ATTEMPT_ENDED,
 	HAPAX_ATTEMPT_WAITS, /* about every second until the next one begins */
 };
 
-/* Since 0.1. */
+/* Since 0.2. */
 enum hapax_attempt_end {
 	HAPAX_ATTEMPT_UNSENT, /* proved: no byte of the request left */
 	HAPAX_ATTEMPT_LOST,   /* bytes left, and no whole answer came */
 	HAPAX_ATTEMPT_ANSWERED,
 };
 
-/* Since 0.1. */
+/* Since 0.2. */
 struct hapax_attempt {
 	size_t size;
 	enum hapax_attempt_event event;
@@ -70,7 +70,7 @@ struct hapax_attempt {
 	int64_t wait_ms;     /* until the next attempt; -1: there is none */
 };
 
-/* Zero or NULL stands for what is said behind it. Since 0.1. */
+/* Zero or NULL stands for what is said behind it. Since 0.2. */
 struct hapax_client_options {
 	size_t size;
 	const char *journal;        /* the file, made where it is absent; NULL: none */
@@ -100,24 +100,24 @@ struct hapax_client_options {
 
 /* HAPAX_UNAVAILABLE: the journal cannot be used, or libcurl has not what is
  * needed. `options` may be NULL: no journal. Any number of threads may use the
- * client at once, each with calls of its own; not across fork(). Since 0.1. */
+ * client at once, each with calls of its own; not across fork(). Since 0.2. */
 HAPAX_API enum hapax_result hapax_client_open(const struct hapax_client_options *options,
 					      struct hapax_client **ret_client, char *problem);
-/* NULL is fine. Its calls are freed before. Since 0.1. */
+/* NULL is fine. Its calls are freed before. Since 0.2. */
 HAPAX_API void hapax_client_close(struct hapax_client *client);
 /* Ends what its calls are doing, and begins nothing any more; entries of the
- * journal stay open. From any thread, and from a signal handler. Since 0.1. */
+ * journal stay open. From any thread, and from a signal handler. Since 0.2. */
 HAPAX_API void hapax_client_interrupt(struct hapax_client *client);
 
 /* ---- Calls ---- */
 
 /* A POST, PUT, PATCH or DELETE to an http or https URL without a user name or
  * fragment. Its key is a new UUID (version 7) unless hapax_call_key says another.
- * Since 0.1. */
+ * Since 0.2. */
 HAPAX_API enum hapax_result hapax_call_new(struct hapax_client *client, const char *method,
 					   const char *url, struct hapax_call **ret_call,
 					   char *problem);
-/* NULL is fine. Since 0.1. */
+/* NULL is fine. Since 0.2. */
 HAPAX_API void hapax_call_free(struct hapax_call *call);
 
 /* One more header field; what belongs to the connection, and the key's, cannot
@@ -125,23 +125,23 @@ HAPAX_API void hapax_call_free(struct hapax_call *call);
  * "secret", "password", "session", "signature" or "credential" in it, or "key" at
  * its end) makes its value one: of it the journal keeps only a salted hash. To a
  * call that is resumed, just the credentials are given again; HAPAX_REFUSED:
- * another one than it was sent with. Since 0.1. */
+ * another one than it was sent with. Since 0.2. */
 HAPAX_API enum hapax_result hapax_call_header(struct hapax_call *call, const char *name,
 					      const char *value, char *problem);
 /* The same with every line "Name: value" of a file, each of them a credential.
  * The journal keeps the file's absolute name, so that hapax_call_resume reads it
- * again by itself. Since 0.1. */
+ * again by itself. Since 0.2. */
 HAPAX_API enum hapax_result hapax_call_header_file(struct hapax_call *call, const char *path,
 						   char *problem);
-/* Copied; at most 64 MiB. Since 0.1. */
+/* Copied; at most 64 MiB. Since 0.2. */
 HAPAX_API enum hapax_result hapax_call_body(struct hapax_call *call, const void *body,
 					    size_t body_len, char *problem);
 /* A key of the caller's own: 1 to 255 printable ASCII characters, without space,
- * comma and quote where keys are bare. Since 0.1. */
+ * comma and quote where keys are bare. Since 0.2. */
 HAPAX_API enum hapax_result hapax_call_key(struct hapax_call *call, const char *key,
 					   char *problem);
 
-/* Since 0.1. */
+/* Since 0.2. */
 enum hapax_outcome_kind {
 	HAPAX_DONE,    /* definite: the answer is the call's, whatever its status */
 	HAPAX_STOPPED, /* an answer that is not definite, and that asks for no retry */
@@ -149,7 +149,7 @@ enum hapax_outcome_kind {
 	HAPAX_INTERRUPTED,
 };
 
-/* As of the last hapax_call_send; pointers live as long as the call. Since 0.1. */
+/* As of the last hapax_call_send; pointers live as long as the call. Since 0.2. */
 struct hapax_outcome {
 	size_t size;
 	enum hapax_outcome_kind kind;
@@ -172,22 +172,22 @@ struct hapax_outcome {
  * cannot be written, and nothing (more) was sent; the outcome is valid if
  * anything was. HAPAX_UNCERTAIN: it is done, but the journal could not be told;
  * it would be sent once more by a resume, with the same key. HAPAX_REFUSED: a
- * credential of a resumed call is missing. Since 0.1. */
+ * credential of a resumed call is missing. Since 0.2. */
 HAPAX_API enum hapax_result hapax_call_send(struct hapax_call *call, char *problem);
 /* With the option `confirm`, once the program has used or kept the answer: the
  * journal is told that the call is done. One that dies before gets the answer
  * again by a resume, from the API, under the same key. HAPAX_UNCERTAIN: as of
- * hapax_call_send. Without the option, nothing. Since 0.1. */
+ * hapax_call_send. Without the option, nothing. Since 0.2. */
 HAPAX_API enum hapax_result hapax_call_confirm(struct hapax_call *call, char *problem);
-/* NULL where the call is. Since 0.1. */
+/* NULL where the call is. Since 0.2. */
 HAPAX_API const struct hapax_outcome *hapax_call_outcome(const struct hapax_call *call);
 /* The first field of that name in the last answer; NULL where there is none.
- * Since 0.1. */
+ * Since 0.2. */
 HAPAX_API const char *hapax_call_answer_header(const struct hapax_call *call, const char *name);
 
 /* ---- The journal ---- */
 
-/* Since 0.1. */
+/* Since 0.2. */
 enum hapax_entry_state {
 	HAPAX_ENTRY_OPEN, /* being sent, or left by a process that died */
 	HAPAX_ENTRY_DONE, /* kept for 30 days, without headers, body and query */
@@ -195,7 +195,7 @@ enum hapax_entry_state {
 	HAPAX_ENTRY_GAVE_UP,
 };
 
-/* A call in the journal. Since 0.1. */
+/* A call in the journal. Since 0.2. */
 struct hapax_entry {
 	size_t size;
 	struct hapax_entry *next; /* NULL: it is the last */
@@ -214,19 +214,19 @@ struct hapax_entry {
 
 /* Those that are not done, the oldest first, and behind them, with `all`, those
  * that are; at most 10,000. `*ret_entries` is the first, NULL where there is none,
- * and `next` leads to the others. Freed by hapax_entries_free. Since 0.1. */
+ * and `next` leads to the others. Freed by hapax_entries_free. Since 0.2. */
 HAPAX_API enum hapax_result hapax_client_entries(struct hapax_client *client, int all,
 						 struct hapax_entry **ret_entries,
 						 size_t *ret_count, char *problem);
-/* The first, with all others. NULL is fine. Since 0.1. */
+/* The first, with all others. NULL is fine. Since 0.2. */
 HAPAX_API void hapax_entries_free(struct hapax_entry *entries);
 
 /* A call as it was written down, to be sent once more with the same key.
  * HAPAX_BUSY: another process is at it. HAPAX_REFUSED: it is done, or a header
- * file has changed. HAPAX_INVALID: there is no such entry. Since 0.1. */
+ * file has changed. HAPAX_INVALID: there is no such entry. Since 0.2. */
 HAPAX_API enum hapax_result hapax_call_resume(struct hapax_client *client, int64_t id,
 					      struct hapax_call **ret_call, char *problem);
-/* Removes an entry, whatever became of it. Since 0.1. */
+/* Removes an entry, whatever became of it. Since 0.2. */
 HAPAX_API enum hapax_result hapax_client_forget(struct hapax_client *client, int64_t id,
 						char *problem);
 

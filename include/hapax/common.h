@@ -1,7 +1,7 @@
 /* What libhapax (hapax.h) and libhapax-client (client.h) share: the version, the
  * results, and how structs grow. A program includes one of those two.
  *
- * "Since 0.1" says which release brought a name first. A member that came later
+ * "Since 0.2" says which release brought a name first. A member that came later
  * than its struct says so beside it.
  *
  * Structs grow at their end, and a program that was built with an older header
@@ -29,16 +29,16 @@
 #include <string.h>
 
 /* The version of these headers; hapax_version() is the library's. The build reads
- * its own version from here. Since 0.1. */
+ * its own version from here. Since 0.2. */
 #define HAPAX_VERSION_MAJOR 0
-#define HAPAX_VERSION_MINOR 1
+#define HAPAX_VERSION_MINOR 2
 #define HAPAX_VERSION_PATCH 0
 
-/* One number to compare: 1002003 is 1.2.3. Since 0.1. */
+/* One number to compare: 1002003 is 1.2.3. Since 0.2. */
 #define HAPAX_VERSION_CODE(major, minor, patch) ((major)*1000000 + (minor)*1000 + (patch))
 #define HAPAX_VERSION_NUMBER \
 	HAPAX_VERSION_CODE(HAPAX_VERSION_MAJOR, HAPAX_VERSION_MINOR, HAPAX_VERSION_PATCH)
-/* #if HAPAX_VERSION_AT_LEAST(0, 2, 0). Since 0.1. */
+/* #if HAPAX_VERSION_AT_LEAST(0, 2, 0). Since 0.2. */
 #define HAPAX_VERSION_AT_LEAST(major, minor, patch) \
 	(HAPAX_VERSION_NUMBER >= HAPAX_VERSION_CODE(major, minor, patch))
 
@@ -48,15 +48,15 @@
 #define HAPAX_API
 #endif
 
-/* Makes all members of a struct 0 and sets its size. Since 0.1. */
+/* Makes all members of a struct 0 and sets its size. Since 0.2. */
 #define HAPAX_INIT(pointer) \
 	((void)memset((pointer), 0, sizeof(*(pointer))), \
 	 (void)((pointer)->size = sizeof(*(pointer))))
-/* Whether a struct that the library handed out has this member. Since 0.1. */
+/* Whether a struct that the library handed out has this member. Since 0.2. */
 #define HAPAX_HAS(pointer, member) \
 	((const char *)(&(pointer)->member + 1) <= (const char *)(pointer) + (pointer)->size)
 
-/* What a call comes to. Since 0.1. */
+/* What a call comes to. Since 0.2. */
 enum hapax_result {
 	HAPAX_OK = 0,
 	HAPAX_NOMEM,       /* out of memory */
@@ -72,7 +72,7 @@ enum hapax_result {
 			     * it could overtake this one. Never of hapax_begin */
 };
 
-/* The bytes of a `problem`: a sentence for people. Since 0.1. */
+/* The bytes of a `problem`: a sentence for people. Since 0.2. */
 #define HAPAX_PROBLEM_SIZE 512
 
 #endif

@@ -34,15 +34,15 @@ extern "C" {
 typedef struct sqlite3 sqlite3;
 typedef struct pg_conn PGconn;
 
-/* Bounds of texts. Since 0.1. */
+/* Bounds of texts. Since 0.2. */
 #define HAPAX_KEY_MAX 255
 #define HAPAX_FINGERPRINT_SIZE 32
 #define HAPAX_LEASE_SIZE 98 /* 97 characters and a NUL: leases and references */
 #define HAPAX_POINT_SIZE 64
 
-/* The library's version: "0.1.0". Since 0.1. */
+/* The library's version: "0.1.0". Since 0.2. */
 HAPAX_API const char *hapax_version(void);
-/* "stale". Since 0.1. */
+/* "stale". Since 0.2. */
 HAPAX_API const char *hapax_result_name(enum hapax_result result);
 
 /* ---- What a request means ---- */
@@ -50,12 +50,12 @@ HAPAX_API const char *hapax_result_name(enum hapax_result result);
 /* Reads the value of an Idempotency-Key field, quoted (RFC 9651) or bare.
  * The key's bytes go to `ret_key` with a NUL behind them. On HAPAX_INVALID,
  * `*ret_reason` (may be NULL) is a sentence for the client's developer.
- * Since 0.1. */
+ * Since 0.2. */
 HAPAX_API enum hapax_result hapax_key_parse(const char *value, size_t value_len,
 					    char ret_key[HAPAX_KEY_MAX + 1], size_t *ret_len,
 					    const char **ret_reason);
 
-/* A request as an application got it. Since 0.1. */
+/* A request as an application got it. Since 0.2. */
 struct hapax_request {
 	size_t size;
 	const char *method;
@@ -70,16 +70,16 @@ struct hapax_request {
  * body, the order of a query's distinct names and a multipart boundary do not
  * matter; every amount does. Headers are not seen: an application that lets
  * X-HTTP-Method-Override or the like stand for the method gives that method.
- * Since 0.1. */
+ * Since 0.2. */
 HAPAX_API enum hapax_result hapax_fingerprint(const struct hapax_request *request,
 					      unsigned char ret_fingerprint[HAPAX_FINGERPRINT_SIZE]);
 
 /* ---- Handles ---- */
 
-/* A store that is open. Since 0.1. */
+/* A store that is open. Since 0.2. */
 struct hapax;
 
-/* Since 0.1. */
+/* Since 0.2. */
 struct hapax_options {
 	size_t size;
 	int install;        /* make file and tables, or bring them up to date, where needed */
@@ -90,7 +90,7 @@ struct hapax_options {
  * "memory:", which is for tests and gone with the handle. Any number of threads
  * may use the handle at once; their commits are grouped. `options` may be NULL. The
  * file or database may serve gateways meanwhile, and hold the application's own
- * tables. Since 0.1. */
+ * tables. Since 0.2. */
 HAPAX_API enum hapax_result hapax_open(const char *url, const struct hapax_options *options,
 				       struct hapax **ret_hapax, char *problem);
 
@@ -102,27 +102,27 @@ HAPAX_API enum hapax_result hapax_open(const char *url, const struct hapax_optio
  * called outside a transaction).
  *
  * What does not return HAPAX_OK may leave the transaction unable to go on (on
- * PostgreSQL it always does, as any failed statement): roll back. Since 0.1. */
+ * PostgreSQL it always does, as any failed statement): roll back. Since 0.2. */
 HAPAX_API enum hapax_result hapax_on_sqlite(sqlite3 *db, struct hapax **ret_hapax, char *problem);
-/* The same on a connection of libpq. Since 0.1. */
+/* The same on a connection of libpq. Since 0.2. */
 HAPAX_API enum hapax_result hapax_on_postgres(PGconn *conn, struct hapax **ret_hapax,
 					      char *problem);
 
 /* Makes hapax's tables beside the caller's, or brings them up to date; outside
- * a transaction. Since 0.1. */
+ * a transaction. Since 0.2. */
 HAPAX_API enum hapax_result hapax_install_sqlite(sqlite3 *db, char *problem);
-/* The same on a connection of libpq. Since 0.1. */
+/* The same on a connection of libpq. Since 0.2. */
 HAPAX_API enum hapax_result hapax_install_postgres(PGconn *conn, char *problem);
 
 /* NULL is fine. No other call may be under way with it. A handle with
  * connections of its own first writes what HAPAX_UNCERTAIN left to be written,
  * for at most its timeout (and as long as a file that somebody holds is waited
- * for: 5 s). Since 0.1. */
+ * for: 5 s). Since 0.2. */
 HAPAX_API void hapax_close(struct hapax *hapax);
 
 /* ---- Operations ---- */
 
-/* What becomes of an attempt whose process died, or whose lease ran out. Since 0.1. */
+/* What becomes of an attempt whose process died, or whose lease ran out. Since 0.2. */
 enum hapax_on_lost {
 	HAPAX_LOST_UNKNOWN = 0, /* nobody can tell: a person settles it */
 	HAPAX_LOST_RESUME,      /* it runs again after its recovery point: every external
@@ -131,7 +131,7 @@ enum hapax_on_lost {
 				  * hapax_complete: it has, or nothing happened */
 };
 
-/* The operation that is asked for. Since 0.1. */
+/* The operation that is asked for. Since 0.2. */
 struct hapax_begin {
 	size_t size;
 	const char *tenant;               /* who is calling, from credentials that were checked */
@@ -143,7 +143,7 @@ struct hapax_begin {
 	enum hapax_on_lost on_lost;
 };
 
-/* Since 0.1. */
+/* Since 0.2. */
 enum hapax_verdict {
 	HAPAX_EXECUTE,     /* this caller does it, with `lease` */
 	HAPAX_REPLAY,      /* it is done: `answer` is the answer */
@@ -152,7 +152,7 @@ enum hapax_verdict {
 	HAPAX_MISMATCH,    /* the key was used for another request: 422 */
 };
 
-/* The answer to a request. Since 0.1. */
+/* The answer to a request. Since 0.2. */
 struct hapax_answer {
 	size_t size;
 	unsigned status;     /* 200 to 599 */
@@ -164,7 +164,7 @@ struct hapax_answer {
 	int64_t retention_ms;
 };
 
-/* What hapax_begin found; freed by hapax_operation_clear. Since 0.1. */
+/* What hapax_begin found; freed by hapax_operation_clear. Since 0.2. */
 struct hapax_operation {
 	size_t size;  /* set before hapax_begin */
 	void *memory; /* the library's */
@@ -190,10 +190,10 @@ struct hapax_operation {
  * gateway used under the very same tenant and scope is recognised where
  * hapax_fingerprint of the same release made the fingerprint, the gateway's route
  * ignores no member and includes no header, and the request overrode no method;
- * else it is a mismatch. Since 0.1. */
+ * else it is a mismatch. Since 0.2. */
 HAPAX_API enum hapax_result hapax_begin(struct hapax *hapax, const struct hapax_begin *begin,
 					struct hapax_operation *ret_operation, char *problem);
-/* Frees what belongs to the operation; it can be used again. NULL is fine. Since 0.1. */
+/* Frees what belongs to the operation; it can be used again. NULL is fine. Since 0.2. */
 HAPAX_API void hapax_operation_clear(struct hapax_operation *operation);
 
 /* `lease`: of hapax_begin, or the Hapax-Lease header of a request that came
@@ -202,27 +202,27 @@ HAPAX_API void hapax_operation_clear(struct hapax_operation *operation);
 /* The answer to the request, now and for every retry. By the same lease again,
  * it changes nothing and is HAPAX_OK. Of the headers (64 KiB), those are left
  * out that belong to one delivery (Connection, Content-Length, Date, Set-Cookie
- * …) or are hapax's to say; the body has at most 16 MiB. Since 0.1. */
+ * …) or are hapax's to say; the body has at most 16 MiB. Since 0.2. */
 HAPAX_API enum hapax_result hapax_complete(struct hapax *hapax, const char *lease,
 					   const struct hapax_answer *answer, char *problem);
 /* Nothing happened, and a retry may run at once: the lease is given up, and stale
  * from then on. After a part was committed (advance, enqueue) that is not true
- * any more: it becomes what on_lost says. Since 0.1. */
+ * any more: it becomes what on_lost says. Since 0.2. */
 HAPAX_API enum hapax_result hapax_fail(struct hapax *hapax, const char *lease, char *problem);
 /* A phase is done: its name has 1 to 63 visible ASCII characters; `data` (at most
- * 1 MiB) is what the next one needs. The last one counts. Since 0.1. */
+ * 1 MiB) is what the next one needs. The last one counts. Since 0.2. */
 HAPAX_API enum hapax_result hapax_advance(struct hapax *hapax, const char *lease,
 					  const char *point, const void *data, size_t data_len,
 					  char *problem);
 /* Where an earlier attempt got to: "" where there is no such point. `*ret_data`
- * is freed with free(). Since 0.1. */
+ * is freed with free(). Since 0.2. */
 HAPAX_API enum hapax_result hapax_recovery(struct hapax *hapax, const char *lease,
 					   char ret_point[HAPAX_POINT_SIZE], void **ret_data,
 					   size_t *ret_data_len, char *problem);
 
 /* A delivery owed to an external service. The name is the job's own within its
  * operation, over all attempts: the same again is no second job. The bounds are
- * those of an answer. Since 0.1. */
+ * those of an answer. Since 0.2. */
 struct hapax_job {
 	size_t size;
 	const char *name;
@@ -233,27 +233,27 @@ struct hapax_job {
 	const void *body;
 	size_t body_len;
 };
-/* The job becomes part of the operation. Since 0.1. */
+/* The job becomes part of the operation. Since 0.2. */
 HAPAX_API enum hapax_result hapax_enqueue(struct hapax *hapax, const char *lease,
 					  const struct hapax_job *job, char *problem);
 
 /* The provider has seen the request, and calls it by this id (1 to 127 visible ASCII
  * characters): a webhook that names the id is about this operation. The last one counts.
  * From then on "nothing happened" is not true any more, as after hapax_advance.
- * Since 0.1. */
+ * Since 0.2. */
 HAPAX_API enum hapax_result hapax_provider_id(struct hapax *hapax, const char *lease,
 					      const char *provider_id, char *problem);
 
 /* ---- Outcomes that nobody knows ---- */
 
-/* What somebody found out about one. Since 0.1. */
+/* What somebody found out about one. Since 0.2. */
 enum hapax_ruling {
 	HAPAX_APPLIED = 0, /* it happened */
 	HAPAX_DECLINED,    /* it was executed, and the answer is no */
 	HAPAX_NOT_APPLIED, /* it never happened, and may be executed again */
 };
 
-/* Since 0.1. */
+/* Since 0.2. */
 struct hapax_settlement {
 	size_t size;
 	const char *reference; /* of hapax_operation, or the Hapax-Operation header */
@@ -265,7 +265,7 @@ struct hapax_settlement {
 	const char *reason; /* for people; or NULL */
 };
 
-/* Since 0.1. */
+/* Since 0.2. */
 enum hapax_settled {
 	HAPAX_IGNORED = 0, /* nothing is open that it could settle: it is completed */
 	HAPAX_SETTLED,
@@ -279,7 +279,7 @@ enum hapax_settled {
  * route's settle_after, and confirm_after apart. Nothing overrides what is completed.
  * HAPAX_STALE: there is no such operation any more. HAPAX_REFUSED: not applied cannot be
  * judged, because no gateway made the route's settle_after known in this store.
- * Since 0.1. */
+ * Since 0.2. */
 HAPAX_API enum hapax_result hapax_settle(struct hapax *hapax,
 					 const struct hapax_settlement *settlement,
 					 enum hapax_settled *ret_settled, char *problem);
@@ -287,15 +287,15 @@ HAPAX_API enum hapax_result hapax_settle(struct hapax *hapax,
 /* ---- For handles of hapax_open alone: durable at once, tied to no
  * transaction of the caller's. HAPAX_MISUSE with any other. ---- */
 
-/* The attempt goes on for `lease_ms` (at most an hour) more from now. Since 0.1. */
+/* The attempt goes on for `lease_ms` (at most an hour) more from now. Since 0.2. */
 HAPAX_API enum hapax_result hapax_renew(struct hapax *hapax, const char *lease, int64_t lease_ms,
 					char *problem);
 /* An external effect was asked for and no answer came: it becomes what on_lost
- * says, without waiting for the lease to run out. Since 0.1. */
+ * says, without waiting for the lease to run out. Since 0.2. */
 HAPAX_API enum hapax_result hapax_lose(struct hapax *hapax, const char *lease, char *problem);
 /* Finds lost leases, deletes what has expired, keeps the file in shape; in
  * small steps. Where no gateway or `hapax work` serves the store, call it every
- * few seconds. Since 0.1. */
+ * few seconds. Since 0.2. */
 HAPAX_API enum hapax_result hapax_tidy(struct hapax *hapax, char *problem);
 
 #ifdef __cplusplus

@@ -6,4 +6,4 @@ from .errors import HapaxError
 from .journal import FileStorage, MemoryStorage, Pending, Storage
 
 __all__ = ["Answer", "AttemptEvent", "Client", "FileStorage", "HapaxError", "MemoryStorage", "Pending", "Storage"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
