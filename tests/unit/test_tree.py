@@ -228,6 +228,24 @@ class Tree(unittest.TestCase):
                  if not re.fullmatch(r'(?:[a-z0-9_]+=(?:"[^"]*"|[^" ]+)(?: (?=.)|$))+', found[1])]
         self.assertFalse(wrong, "an event is a list of fields (base/log.h)")
 
+    def test_one_version(self):
+        """What carries the version has that of the public header."""
+        header = (ROOT / "include/hapax/common.h").read_text(encoding="utf-8")
+        version = ".".join(re.findall(r"^#define HAPAX_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", header, re.M))
+        places = {"debian/changelog": r"\Ahapax \(([^)]+)\)", "CHANGELOG.md": r"^## (\S+)",
+                  "clients/js/package.json": r'"version": "([^"]+)"',
+                  "clients/js/package-lock.json": r'"version": "([^"]+)"',
+                  "clients/python/pyproject.toml": r'^version = "([^"]+)"',
+                  "clients/python/hapax_client/__init__.py": r'^__version__ = "([^"]+)"',
+                  "docs/guide/install.md": r"hapax[:-](\d+\.\d+\.\d+)",
+                  "examples/compose.yaml": r"hapax[:-](\d+\.\d+\.\d+)",
+                  **{path.relative_to(ROOT).as_posix(): r"image: hapax:(\S+)"
+                     for path in (ROOT / "etc/kubernetes").glob("*-*.yaml")}}
+        said = {place: re.search(pattern, (ROOT / place).read_text(encoding="utf-8"), re.M)
+                for place, pattern in places.items()}
+        self.assertEqual({place: found and found[1] for place, found in said.items()},
+                         dict.fromkeys(places, version))
+
     def test_glossary_is_in_order(self):
         """Each word once, in the order of the alphabet."""
         rows = (ROOT / "docs/internals/glossary.md").read_text(encoding="utf-8").splitlines()
