@@ -116,12 +116,17 @@ void hpx_thread_hurry(struct hpx_thread *thread)
 	hpx_thread_unlock(thread);
 }
 
-void hpx_thread_stop(struct hpx_thread *thread)
+void hpx_thread_tell_stop(struct hpx_thread *thread)
 {
 	hpx_thread_lock(thread);
 	thread->stopping = true;
 	hpx_thread_wake(thread);
 	hpx_thread_unlock(thread);
+}
+
+void hpx_thread_stop(struct hpx_thread *thread)
+{
+	hpx_thread_tell_stop(thread);
 	if (thread->running)
 		pthread_join(thread->id, NULL);
 	thread->running = false;

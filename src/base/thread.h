@@ -49,7 +49,9 @@ enum hpx_status hpx_thread_repeat(struct hpx_thread *thread, int64_t (*step)(voi
 /* Without the lock: a step that begins after this call is run, at once or right after the
  * one that runs now. */
 void hpx_thread_hurry(struct hpx_thread *thread);
-/* Sets `stopping`, wakes the thread and joins it; nothing where none runs. */
+/* Sets `stopping` and wakes the thread, without waiting for it. */
+void hpx_thread_tell_stop(struct hpx_thread *thread);
+/* The same, and joins it; nothing where none runs. */
 void hpx_thread_stop(struct hpx_thread *thread);
 void hpx_thread_done(struct hpx_thread *thread);
 

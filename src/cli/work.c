@@ -19,6 +19,11 @@ static int fail(const char *problem)
 	return HPX_EXIT_FAILED;
 }
 
+static void stop_taking(void *user)
+{
+	hpx_workers_stop_claiming(&((struct work_process *)user)->workers);
+}
+
 static void drain(void *user, int64_t until_ms)
 {
 	struct work_process *process = user;
@@ -72,6 +77,7 @@ static int work(struct hpx_settings *settings, bool has_admin)
 	const struct hpx_service_options options = { .settings = settings,
 						     .has_admin = has_admin,
 						     .user = &process,
+						     .stop_taking = stop_taking,
 						     .drain = drain };
 	int code = run(&process, &options);
 

@@ -179,6 +179,8 @@ static void on_terminate(uv_signal_t *handle, int number)
 	service->draining = true;
 	service->drain_since_ms = hpx_clock_boot_ms();
 	atomic_store(&service->ready, false);
+	if (service->options.stop_taking != NULL)
+		service->options.stop_taking(service->options.user);
 	hpx_log(HPX_LOG_INFO, "draining", "signal=%d for_ms=%lld", number,
 		(long long)service->settings->drain_ms);
 	drain(service);

@@ -106,6 +106,9 @@ struct hpx_service_options {
 	bool takes_requests;
 	bool has_admin; /* the admin listener, where the settings have an address for it */
 	void *user;
+	/* Nothing new is begun from here on; does not wait. Before the event draining. May be
+	 * NULL. */
+	void (*stop_taking)(void *user);
 	/* Ends what is under way, at the latest at that time of the boot clock. On a
 	 * thread of its own, where the system has one. */
 	void (*drain)(void *user, int64_t until_ms);

@@ -485,6 +485,12 @@ void hpx_deliverer_reload(struct hpx_deliverer *d, struct hpx_settings *settings
 	hpx_settings_unref(before);
 }
 
+void hpx_deliverer_stop_claiming(struct hpx_deliverer *d)
+{
+	if (d != NULL)
+		hpx_thread_tell_stop(&d->thread);
+}
+
 void hpx_deliverer_stop(struct hpx_deliverer *d, int64_t grace_ms)
 {
 	if (d == NULL)

@@ -30,6 +30,8 @@ enum hpx_status hpx_deliverer_start(struct hpx_service *service, int64_t poll_ms
 void hpx_deliverer_reload(struct hpx_deliverer *deliverer, struct hpx_settings *settings);
 /* A job was stored: claims at once. From any thread. */
 void hpx_deliverer_wake(struct hpx_deliverer *deliverer);
+/* Claims nothing more; deliveries under way go on. Does not wait. */
+void hpx_deliverer_stop_claiming(struct hpx_deliverer *deliverer);
 /* Claims nothing more, and lets deliveries under way go on for `grace_ms`. A
  * delivery that has not ended then is lost (sent) or returned (not sent). The
  * results may still be on the way to the store: stop the committer next. NULL is

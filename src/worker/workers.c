@@ -40,11 +40,17 @@ void hpx_workers_wake(void *user)
 		hpx_deliverer_wake(workers->deliverer);
 }
 
+void hpx_workers_stop_claiming(struct hpx_workers *workers)
+{
+	hpx_deliverer_stop_claiming(workers->deliverer);
+}
+
 void hpx_workers_stop(struct hpx_workers *workers, int64_t grace_ms)
 {
 	if (workers->stopped)
 		return;
 	workers->stopped = true;
+	hpx_workers_stop_claiming(workers); /* the reconciler may end a probe first */
 	hpx_reconciler_stop(workers->reconciler);
 	hpx_deliverer_stop(workers->deliverer, grace_ms);
 }

@@ -22,6 +22,8 @@ void hpx_workers_reload(struct hpx_workers *workers, struct hpx_settings *settin
 /* There is a new job; `workers` is a struct hpx_workers. From any thread. */
 void hpx_workers_wake(void *workers);
 
+/* No job is begun any more. Does not wait: what stops the workers comes later. */
+void hpx_workers_stop_claiming(struct hpx_workers *workers);
 /* Begins nothing more; deliveries under way may go on for `grace_ms`. Their
  * results may still be on the way to the store: hpx_service_stop_writing is next,
  * then hpx_workers_done. Both may be called for workers that never started. */
