@@ -44,6 +44,32 @@ bool fixture_is_postgres(const struct fixture *f)
 	return strncmp(f->url, "postgres:", 9) == 0;
 }
 
+long fixture_count(const struct fixture *f, const char *table)
+{
+	bool postgres = fixture_is_postgres(f);
+	char text[128];
+	long count;
+
+	snprintf(text, sizeof(text), "SELECT count(*) FROM hapax%c%s", postgres ? '.' : '_', table);
+	if (postgres) {
+		PGconn *conn = cluster_connect();
+		PGresult *result = cluster_ask(conn, text);
+		count = strtol(PQgetvalue(result, 0, 0), NULL, 10);
+		PQclear(result);
+		PQfinish(conn);
+		return count;
+	}
+	sqlite3 *db = NULL;
+	sqlite3_stmt *stmt = NULL;
+	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	count = (long)sqlite3_column_int64(stmt, 0);
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+	return count;
+}
+
 int64_t fixture_lease_ms(const struct fixture *f)
 {
 	return fixture_is_postgres(f) ? hpx_clock_wall_ms() : hpx_clock_boot_ms();

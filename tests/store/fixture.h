@@ -59,6 +59,8 @@ void fixture_reopen(struct fixture *f);
 void fixture_afresh(struct fixture *f);
 bool fixture_is_sqlite(const struct fixture *f);
 bool fixture_is_postgres(const struct fixture *f);
+/* Rows of hapax_TABLE in the file, or of hapax.TABLE. */
+long fixture_count(const struct fixture *f, const char *table);
 /* The clock that leases go by, as the test's process sees it. */
 int64_t fixture_lease_ms(const struct fixture *f);
 

@@ -76,23 +76,7 @@ static void assert_only(struct fixture *f, unsigned number, unsigned first, cons
 
 static long rows(struct fixture *f)
 {
-	long count;
-
-	if (fixture_is_postgres(f)) {
-		PGconn *conn = cluster_connect();
-		count = strtol(ask(conn, "SELECT count(*) FROM hapax.route_key"), NULL, 10);
-		PQfinish(conn);
-		return count;
-	}
-	sqlite3 *db = NULL;
-	sqlite3_stmt *stmt = NULL;
-	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM hapax_route_key", -1, &stmt, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-	count = (long)sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	sqlite3_close(db);
-	return count;
+	return fixture_count(f, "route_key");
 }
 
 /* One row for each operation, which is the same in every state. */

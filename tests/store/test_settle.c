@@ -74,29 +74,6 @@ static long questions(struct fixture *f)
 	return count;
 }
 
-/* Nothing of what is gone may stay behind. */
-static long provider_rows(struct fixture *f)
-{
-	const char *text = "SELECT count(*) FROM hapax_provider";
-	long count;
-
-	if (fixture_is_postgres(f)) {
-		PGconn *conn = cluster_connect();
-		count = strtol(ask(conn, "SELECT count(*) FROM hapax.provider"), NULL, 10);
-		PQfinish(conn);
-		return count;
-	}
-	sqlite3 *db = NULL;
-	sqlite3_stmt *stmt = NULL;
-	assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-	count = (long)sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	sqlite3_close(db);
-	return count;
-}
-
 /* ---- the rules ---- */
 
 static void applied_and_declined_settle_at_once(void **state)
@@ -286,7 +263,7 @@ static void an_operation_is_found_by_the_providers_id(void **state)
 	for (int i = 0; i < 10 && strcmp(state_of(f, 1), "none") != 0; i++)
 		reap(f);
 	assert_int_equal(provided(f, "ch_3", 1, B), 0);
-	assert_int_equal(provider_rows(f), 0);
+	assert_int_equal(fixture_count(f, "provider"), 0);
 }
 
 /* ---- several at once ---- */
