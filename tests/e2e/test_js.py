@@ -12,7 +12,7 @@ import pytest
 from conftest import require_program
 from harness import browser, check
 from harness.gateway import ROOT
-from harness.shop import CLIENT, Shop
+from harness.shop import CLIENT, Shop, result_of
 
 STATES = "return window.shop && [shop.results[arguments[0]], shop.events]"
 CHILD = """
@@ -124,15 +124,6 @@ def shop(tmp_path):
 def start_child(folder, shop, intent, behave=""):
     return subprocess.Popen(["node", "--input-type=module", "-e", CHILD, str(folder), shop.hop.url, intent, behave],
                             cwd=CLIENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def result_of(child):
-    try:
-        out, err = child.communicate(timeout=60)
-    finally:
-        child.kill()
-    assert child.returncode == 0, err
-    return json.loads(out)
 
 
 def test_node_killed(shop, tmp_path):

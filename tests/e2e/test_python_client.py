@@ -1,7 +1,6 @@
 """Shows that the Python client pays once: through lost answers, timeouts, kills and two
 processes, before the real gateway. The provider's ledger is the judge. Its own tests run
 here as well, over the table of answers that the clients in C and JavaScript obey."""
-import json
 import shutil
 import signal
 import ssl
@@ -15,7 +14,7 @@ from harness import check
 from harness.external_tls import Authority, server_context
 from harness.gateway import ROOT
 from harness.script import Script, answer
-from harness.shop import CLIENT as JS_CLIENT, Shop
+from harness.shop import CLIENT as JS_CLIENT, Shop, result_of
 
 CLIENT = ROOT / "clients" / "python"
 AUTHORIZATION = "Bearer s3cr3t-alice"
@@ -67,15 +66,6 @@ def keys(shop):
 def start_child(folder, shop, intent, behave=""):
     return subprocess.Popen([sys.executable, "-B", "-c", CHILD, str(folder), shop.hop.url, intent, behave],
                             cwd=CLIENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def result_of(child):
-    try:
-        out, err = child.communicate(timeout=60)
-    finally:
-        child.kill()
-    assert child.returncode == 0, err
-    return json.loads(out)
 
 
 def pay(client, shop, intent="cart-1", behave="", order=1):

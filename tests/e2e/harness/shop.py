@@ -1,6 +1,7 @@
 """A shop in a browser: its page on one origin, the gateway with the provider behind it
 on another, and between them a hop that can cut answers off."""
 import http.server
+import json
 import socket
 import threading
 
@@ -159,3 +160,13 @@ class Shop:
         finally:
             self.gateway.kill()
             self.close()
+
+
+def result_of(child):
+    """What a client in a process of its own printed, as JSON."""
+    try:
+        out, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 0, err
+    return json.loads(out)
