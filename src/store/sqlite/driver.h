@@ -384,6 +384,9 @@ enum hpx_status hpx_sqlite_plain_complete(struct hpx_sqlite_store *s, struct hpx
 enum hpx_status hpx_sqlite_route_key_put(struct hpx_sqlite_db *db, int64_t generation, int64_t number,
 					 const struct hpx_record *record,
 					 const struct hpx_route_key *key);
+/* The row goes with the operation's plain row, which was copied to there. */
+enum hpx_status hpx_sqlite_route_key_move(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+					  int64_t generation, int64_t number);
 enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row);
 /* The row becomes a tombstone where it lies; its answer goes. */
 enum hpx_status hpx_sqlite_aside_bury(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row);

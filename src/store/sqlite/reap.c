@@ -238,6 +238,8 @@ static enum hpx_status write_tombstone(struct walk *walk, const struct hpx_sqlit
 	/* It is there already: then as what it is. */
 	if (status == HPX_NOT_FOUND)
 		return HPX_OK;
+	if (status == HPX_OK)
+		status = hpx_sqlite_route_key_move(&s->writer, row, to->number, number);
 	if (status != HPX_OK)
 		return status;
 	buried.kept = false;

@@ -589,6 +589,18 @@ enum hpx_status hpx_sqlite_route_key_put(struct hpx_sqlite_db *db, int64_t gener
 	return hpx_sqlite_finish(&stmt);
 }
 
+enum hpx_status hpx_sqlite_route_key_move(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row,
+					  int64_t generation, int64_t number)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_MOVE_ROUTE_KEY);
+
+	hpx_sqlite_bind_int(&stmt, row->generation);
+	hpx_sqlite_bind_int(&stmt, row->number);
+	hpx_sqlite_bind_int(&stmt, generation);
+	hpx_sqlite_bind_int(&stmt, number);
+	return hpx_sqlite_finish(&stmt);
+}
+
 static enum hpx_status remove_route_key(struct hpx_sqlite_db *db, const struct hpx_sqlite_row *row)
 {
 	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_REMOVE_ROUTE_KEY);
