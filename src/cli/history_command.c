@@ -31,8 +31,9 @@ static int complain_state(const struct history_run *run)
 {
 	return hpx_operator_complain(&run->command, HPX_EXIT_USAGE,
 				     "what is finished is completed or failed_retryable, not \"%s\"; "
-				     "`hapax keys ls --state` lists the others",
-				     run->command.state);
+				     "`hapax keys ls --state %s%s` lists the others",
+				     run->command.state, run->command.state,
+				     hpx_operator_where(&run->command));
 }
 
 static int read_state(struct history_run *run)
@@ -356,10 +357,10 @@ int hpx_cli_history(int argc, char **argv)
 
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
+	hpx_operator_begin(command);
 	code = read_question(&run);
-	if (code != HPX_EXIT_OK)
-		return code;
-	code = hpx_operator_open(command);
+	if (code == HPX_EXIT_OK)
+		code = hpx_operator_open(command);
 	if (code == HPX_EXIT_OK)
 		code = answer(&run);
 	return hpx_operator_close(command, code);

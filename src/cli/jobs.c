@@ -406,12 +406,20 @@ static int list_jobs(struct hpx_operator_command *command)
 
 /* ---- retry and discard ---- */
 
+static const char *why_unreadable(struct hpx_operator_command *command, const struct hpx_job_entry *job)
+{
+	struct hpx_span text = hpx_arena_printf(
+		&command->arena, "its row cannot be read. If the target has been asked, `hapax jobs discard %lld "
+				 "--force --reason TEXT%s` removes the row",
+		(long long)job->delivery.number, hpx_operator_where(command));
+	return text.ptr != NULL ? text.ptr : "its row cannot be read";
+}
+
 /* Why the store refused the op. */
-static const char *why_not(const struct hpx_job_entry *job)
+static const char *why_not(struct hpx_operator_command *command, const struct hpx_job_entry *job)
 {
 	if (!job->readable)
-		return "its row cannot be read. If the target has been asked, `hapax jobs discard "
-		       "NUMBER --force` removes the row";
+		return why_unreadable(command, job);
 	switch (job->delivery.state) {
 	case HPX_JOB_QUEUED:
 		return "it is queued already and will be sent when it is due";
@@ -429,11 +437,11 @@ static const char *why_not(const struct hpx_job_entry *job)
 	}
 }
 
-static int explain(const struct hpx_operator_command *command, const struct hpx_job_entry *job,
+static int explain(struct hpx_operator_command *command, const struct hpx_job_entry *job,
 		   enum hpx_status status)
 {
 	if (status == HPX_REFUSED || status == HPX_CORRUPT)
-		return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s", why_not(job));
+		return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s", why_not(command, job));
 	if (status == HPX_STALE || status == HPX_NOT_FOUND)
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,
@@ -491,8 +499,7 @@ static const char *consequence(enum hpx_job_move move, const char *operation,
 		return "it is sent again; its operation is pending until it is answered";
 	if (entry->record.state == HPX_STATE_COMPLETED)
 		return "it is never sent; its operation is completed with 408: it did not happen";
-	return "it is never sent again; its operation is unknown, because it may have happened: "
-	       "settle it with `hapax keys resolve`";
+	return "it is never sent again; its operation is unknown, because it may have happened";
 }
 
 /* The row did not say for certain whose job it was, so there is no history to write to. */
@@ -511,9 +518,21 @@ static int print_removed(const struct hpx_operator_command *command,
 	}
 	printf("job %lld: removed; its row could not be read, so no operation was changed and no\n"
 	       "history written. An operation that still waits for its answer is unknown when its\n"
-	       "retention ends, or settle it now with `hapax keys resolve`\n",
-	       (long long)job->delivery.number);
+	       "retention ends; to settle it before, find it with\n"
+	       "  hapax keys ls --state pending%s\n",
+	       (long long)job->delivery.number, hpx_operator_where(command));
 	return HPX_EXIT_OK;
+}
+
+static void print_how_to_settle(const struct hpx_operator_command *command,
+				const struct hpx_job_entry *job)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	hpx_reference_print(&job->delivery.operation, &job->delivery.mark, reference);
+	printf("How to settle it:\n"
+	       "  hapax keys show %.12s%s\n",
+	       reference, hpx_operator_where(command));
 }
 
 static int settle(struct hpx_operator_command *command, struct hpx_job_entry *job,
@@ -541,6 +560,8 @@ static int settle(struct hpx_operator_command *command, struct hpx_job_entry *jo
 		return print_settled_json(command, job, &op, hpx_job_state_name(state), operation);
 	printf("job %lld: %s; %s\n", (long long)job->delivery.number, hpx_job_state_name(state),
 	       consequence(move, operation, &entry));
+	if (strcmp(operation, hpx_state_name(HPX_STATE_UNKNOWN)) == 0)
+		print_how_to_settle(command, job);
 	return HPX_EXIT_OK;
 }
 
@@ -621,7 +642,7 @@ int hpx_cli_jobs(int argc, char **argv)
 			"Lists and shows jobs: requests that hapax delivers to external services. Retries\n"
 			"or discards those that failed. Works beside a running hapax serve.",
 		.verb_names = "ls, show, retry and discard",
-		.name_one = "name one job by its NUMBER, as `hapax jobs ls` shows it",
+		.name_one = "name one job by its NUMBER, as the list of jobs shows it",
 		.verbs = verbs,
 		.verb_count = sizeof(verbs) / sizeof(verbs[0]),
 	};

@@ -158,6 +158,19 @@ static const char *why_pending(struct hpx_operator_command *command, const struc
 	return text.ptr != NULL ? text.ptr : "its delivery is still owed";
 }
 
+static const char *why_unknown(struct hpx_operator_command *command, const struct hpx_entry *entry)
+{
+	char reference[HPX_REFERENCE_SIZE];
+
+	HPX_ASSERT(entry->record.state == HPX_STATE_UNKNOWN);
+	hpx_reference_print(&entry->record.id, &entry->record.mark, reference);
+	struct hpx_span text = hpx_arena_printf(
+		&command->arena, "it may have happened; `hapax keys show %.12s%s` tells how to settle it. If the "
+				 "next request may execute it again, say --force",
+		reference, hpx_operator_where(command));
+	return text.ptr != NULL ? text.ptr : "it may have happened; settle it, or say --force";
+}
+
 /* Why the store refused the op. */
 static const char *why_not(struct hpx_operator_command *command, const struct hpx_entry *entry)
 {
@@ -172,8 +185,7 @@ static const char *why_not(struct hpx_operator_command *command, const struct hp
 			       "execute it again, say --force" :
 			       "it is still in progress; wait until it is answered or becomes unknown";
 	case HPX_STATE_UNKNOWN:
-		return "it may have happened; settle it with `hapax keys resolve`, or, if the next "
-		       "request may execute it again, say --force";
+		return why_unknown(command, entry);
 	case HPX_STATE_COMPLETED:
 		return "it is completed, and nothing overrides that";
 	case HPX_STATE_FAILED_RETRYABLE:

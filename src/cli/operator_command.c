@@ -125,8 +125,7 @@ static bool has_password(const char *url)
 	return (at != NULL && colon != NULL && colon < at) || strstr(url, "password") != NULL;
 }
 
-/* A word as a shell reads it back; ptr NULL without memory. */
-static struct hpx_span quote(struct hpx_arena *arena, const char *word)
+struct hpx_span hpx_operator_quote(struct hpx_arena *arena, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789_-./:=@,+%";
@@ -155,9 +154,9 @@ static const char *find_where(struct hpx_operator_command *command)
 	const char *url = command->store_url, *path = command->config_path;
 
 	if (url != NULL)
-		store = has_password(url) ? HPX_SPAN("URL") : quote(&command->arena, url);
+		store = has_password(url) ? HPX_SPAN("URL") : hpx_operator_quote(&command->arena, url);
 	if (path != NULL)
-		config = quote(&command->arena, path);
+		config = hpx_operator_quote(&command->arena, path);
 	struct hpx_span text = hpx_arena_printf(
 		&command->arena, "%s%.*s%s%.*s", url != NULL ? " --store " : "",
 		HPX_SPAN_ARG(store), path != NULL ? " --config " : "", HPX_SPAN_ARG(config));
@@ -188,13 +187,17 @@ static const char *find_url(struct hpx_operator_command *command)
 	return hpx_arena_dup(&command->arena, command->settings->store).ptr;
 }
 
+void hpx_operator_begin(struct hpx_operator_command *command)
+{
+	hpx_arena_init(&command->arena, HPX_OPERATOR_ARENA_MAX);
+	command->where = find_where(command);
+}
+
 int hpx_operator_open(struct hpx_operator_command *command)
 {
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
 
 	HPX_ASSERT(command->verb != NULL && command->store == NULL && command->reader == NULL);
-	hpx_arena_init(&command->arena, HPX_OPERATOR_ARENA_MAX);
-	command->where = find_where(command);
 	const char *url = find_url(command);
 	if (url == NULL)
 		return HPX_EXIT_FAILED;
@@ -284,9 +287,11 @@ static int run_verb(const struct hpx_operator_verbs *verbs, const struct hpx_ope
 	argv[0] = name;
 	if (!read_arguments(verb, &command, argc, argv, &code))
 		return code;
+	hpx_operator_begin(&command);
 	if (verb->operands_max > 0 && command.operand == NULL && command.key == NULL)
-		return hpx_operator_complain(&command, HPX_EXIT_USAGE, "%s", verbs->name_one);
-	code = hpx_operator_open(&command);
+		code = hpx_operator_complain(&command, HPX_EXIT_USAGE, "%s", verbs->name_one);
+	else
+		code = hpx_operator_open(&command);
 	if (code == HPX_EXIT_OK)
 		code = verb->run(&command);
 	return hpx_operator_close(&command, code);

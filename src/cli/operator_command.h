@@ -43,7 +43,7 @@ struct hpx_operator_command {
 #define X(member, flag, value, text) const char *member;
 	HPX_OPERATOR_FLAG_LIST(X)
 #undef X
-	const char *where;             /* hpx_operator_where; NULL before the store is opened */
+	const char *where;             /* hpx_operator_where; NULL before hpx_operator_begin */
 	struct hpx_settings *settings; /* of --config; NULL: none was given */
 	struct hpx_store *store;
 	struct hpx_store_reader *reader;
@@ -78,6 +78,8 @@ struct hpx_operator_verbs {
 /* Reads the arguments, opens the store, runs the verb. */
 int hpx_operator_run(const struct hpx_operator_verbs *verbs, int argc, char **argv);
 
+/* Once the flags are read: from here on there is memory, and hints can be printed. */
+void hpx_operator_begin(struct hpx_operator_command *command);
 /* Opens the store that the flags name, and a reader; never creates a store. HPX_EXIT_OK,
  * or the exit code after a message. */
 int hpx_operator_open(struct hpx_operator_command *command);
@@ -89,6 +91,8 @@ int hpx_operator_close(struct hpx_operator_command *command, int code);
  * quoted for a shell, for the end of a command that is printed as a hint; "" where
  * neither was given. A URL with a password is not repeated, but named URL. */
 const char *hpx_operator_where(const struct hpx_operator_command *command);
+/* A word as a shell reads it back; ptr NULL without memory. */
+struct hpx_span hpx_operator_quote(struct hpx_arena *arena, const char *word);
 
 /* "hapax keys show: …" on standard error; returns `code`. */
 int hpx_operator_complain(const struct hpx_operator_command *command, int code, const char *format,

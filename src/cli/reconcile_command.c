@@ -429,6 +429,7 @@ int hpx_cli_reconcile(int argc, char **argv)
 	if (code != HPX_EXIT_OK)
 		return code;
 	hpx_arena_init(&run.scratch, SCRATCH_MAX);
+	hpx_operator_begin(&run.command);
 	code = hpx_operator_open(&run.command);
 	if (code == HPX_EXIT_OK) {
 		warn_of_names(&run);

@@ -1,7 +1,7 @@
 /* `hapax repair`: says what of a store's file is damaged and what that means, mends what
  * can be mended without a loss, and notes that a person accepts the rest, so that new
  * keys are taken again. */
-#include "cli/cli.h"
+#include "cli/operator_command.h"
 #include "store/store.h"
 
 static void print_line(void *user, const char *line)
@@ -10,7 +10,18 @@ static void print_line(void *user, const char *line)
 	printf("%s\n", line);
 }
 
-static int report(const struct hpx_store_repair *repair, bool accept)
+/* The command that goes on, for the store that was named. */
+static void print_remedy(const char *url)
+{
+	struct hpx_arena arena;
+
+	hpx_arena_init(&arena, 64 * 1024);
+	struct hpx_span store = url != NULL ? hpx_operator_quote(&arena, url) : HPX_SPAN("");
+	printf("  hapax repair --accept%s%.*s\n", url != NULL ? " --store " : "", HPX_SPAN_ARG(store));
+	hpx_arena_done(&arena);
+}
+
+static int report(const struct hpx_store_repair *repair, bool accept, const char *url)
 {
 	unsigned lost = repair->damaged - repair->mended;
 
@@ -25,10 +36,10 @@ static int report(const struct hpx_store_repair *repair, bool accept)
 	}
 	printf("%u tables are damaged. Known keys are answered as far as they can be read, new keys are "
 	       "refused.\n"
-	       "Restore a backup if there is one. Otherwise `hapax repair --accept` goes on with the rest: "
-	       "an operation\n"
-	       "whose row is lost is then executed again when its client retries.\n",
+	       "Restore a backup if there is one. Otherwise go on with the rest: an operation whose row is lost\n"
+	       "is then executed again when its client retries.\n",
 	       lost);
+	print_remedy(url);
 	return HPX_EXIT_FAILED;
 }
 
@@ -59,7 +70,7 @@ int hpx_cli_repair(int argc, char **argv)
 	}
 	enum hpx_status status = hpx_store_repair(&options, accept != NULL, &repair, problem);
 	if (status == HPX_OK)
-		return report(&repair, accept != NULL);
+		return report(&repair, accept != NULL, url);
 	fprintf(stderr, "hapax repair: %s\n", *problem ? problem : hpx_status_text(status));
 	return HPX_EXIT_FAILED;
 }

@@ -418,6 +418,18 @@ def test_keys_never_creates_a_store(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_store_that_must_be_made_is_named(tmp_path):
+    """The command that makes it is about the store that was asked for, wherever it is run."""
+    require_program()
+    done = subprocess.run([binary(), "keys", "ls", "--store", "sqlite:gone.db"], cwd=tmp_path, capture_output=True,
+                          text=True, timeout=30, check=False)
+    assert done.returncode == FAILED, done
+    told, = done.stderr.split("`")[1::2]
+    (tmp_path / "elsewhere").mkdir()
+    subprocess.run([binary(), *told.split()[1:]], cwd=tmp_path / "elsewhere", capture_output=True, timeout=30, check=True)
+    assert (tmp_path / "gone.db").exists() and list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_keys_of_a_memory_store(cli):
     """A store that lives in another process is not shown as an empty one."""
     done = cli.run("keys", "ls", "--store", "memory:")
@@ -548,6 +560,7 @@ def test_repair(site):
     assert gateway.post().status == 503, "a new key may be a lost one"
     told = repair()
     assert told.returncode == FAILED and "missing in the index" in told.stdout, told
+    assert f"\n  hapax repair --accept --store sqlite:{path}\n" in told.stdout, told
     gateway.stop()
     mended = repair("--accept")
     assert mended.returncode == OK and "made anew" in mended.stdout, mended

@@ -220,6 +220,32 @@ def test_hints_can_be_run(bench, operator, tmp_path):
     assert f"hapax jobs ls --store {shlex.quote(operator.url)}" in operator.on("jobs", "show", "987654321", code=FAILED)
 
 
+def test_hints_of_refusals_can_be_run(bench, operator, tmp_path):
+    """So does a command that is named where something is refused, or as the consequence of a
+    decision, on the way to it and before the store was opened."""
+    reference, lost = bench.lost()
+    _, unreadable = bench.lost()
+    harm(bench, unreadable)
+    config = tmp_path / "it's here.json"
+    config.write_text(json.dumps(bench.gateway.config))
+    refused = [("keys", "forget", reference, *WHY), ("jobs", "retry", unreadable, *WHY),
+               ("jobs", "show", "987654321"), ("jobs", "show", "x"), ("keys", "show", "0" * 64),
+               ("history", "--state", "unknown")]
+    for where in (["--store", operator.url], ["--config", config]):
+        words = [str(word) for word in where]
+        for arguments in refused:
+            code = USAGE if arguments[-1] in ("x", "unknown") else FAILED
+            said = operator.run(*arguments, *where, code=code)
+            commands = said.split("`")[1::2]
+            assert commands and all(shlex.split(command)[-2:] == words for command in commands), said
+    told, = hints(operator.run("jobs", "discard", lost, *WHY, *where))
+    done = subprocess.run(told.replace("hapax", str(binary()), 1), shell=True, cwd=tmp_path, timeout=30,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and f"hapax keys resolve {reference[:12]} --applied" in done.stdout, done
+    told, = hints(operator.run("jobs", "discard", unreadable, "--force", *WHY, *where))
+    assert shlex.split(told)[-2:] == words, told
+
+
 def test_keys_show_has_the_jobs(bench, operator):
     """The operation's page has its jobs, and its history begins with the acceptance."""
     reference, number = bench.dead()

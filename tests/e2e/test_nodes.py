@@ -411,7 +411,7 @@ def test_migrate(tmp_path):
     """The schema is made, found, and not made again."""
     require_program()
     url = postgres.shared().url(postgres.shared().database()).replace("hapax@", "hapax:s3cr3t@")
-    rows = [(["--check"], 1, "run `hapax migrate`"), ([], 0, "is new: schema"),
+    rows = [(["--check"], 1, "run `hapax migrate --store URL`"), ([], 0, "is new: schema"),
             ([], 0, "is up to date: schema"), (["--check"], 0, "is up to date")]
     for arguments, code, said in rows:
         done = subprocess.run([binary(), "migrate", "--store", url, *arguments], cwd=tmp_path,

@@ -485,12 +485,12 @@ static enum hpx_status judge_schema(const PGresult *result, char *problem)
 {
 	if (PQntuples(result) != 1) {
 		hpx_store_problem(problem, "the database has no schema \"hapax\": run `hapax "
-					   "migrate`, or install it");
+					   "migrate --store URL`, or install it");
 		return HPX_NOT_FOUND;
 	}
 	if (PQgetisnull(result, 0, 0)) {
 		hpx_store_problem(problem, "the database's hapax functions are not this version's: "
-					   "run `hapax migrate`, or install them");
+					   "run `hapax migrate --store URL`, or install them");
 		return HPX_UNSUPPORTED;
 	}
 	if (*PQgetvalue(result, 0, 0) != 't') {

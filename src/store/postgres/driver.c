@@ -53,13 +53,13 @@ static enum hpx_status ensure_schema(struct hpx_pg_store *s,
 	if (options->install)
 		return hpx_pg_schema_migrate(&s->writer, &schema, problem);
 	if (schema.from == 0 && !options->create) {
-		hpx_store_problem(problem, "%s has no schema \"hapax\": run `hapax migrate`",
+		hpx_store_problem(problem, "%s has no schema \"hapax\": run `hapax migrate --store URL`",
 				  s->base.description);
 		return HPX_NOT_FOUND;
 	}
 	if (!options->serve) {
 		hpx_store_problem(problem, "%s has schema %u and this hapax needs %u: run "
-					   "`hapax migrate`, or start `hapax serve`",
+					   "`hapax migrate --store URL`, or start `hapax serve`",
 				  s->base.description, schema.from, schema.to);
 		return HPX_UNSUPPORTED;
 	}

@@ -86,7 +86,7 @@ static enum hpx_status explain_rights(enum hpx_status status, char *problem)
 		return status;
 	snprintf(reason, sizeof(reason), "%s", problem);
 	hpx_store_problem(problem, "the schema cannot be brought up to date: %.200s. Run `hapax "
-				   "migrate` as a role that may create it",
+				   "migrate --store URL` as a role that may create it",
 			  reason);
 	return status;
 }

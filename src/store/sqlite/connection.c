@@ -271,8 +271,8 @@ static enum hpx_status judge(const struct identity *identity, const char *path,
 	if (foreign && may != HPX_SQLITE_BESIDE) {
 		hpx_store_problem(problem, "%s is not a hapax store, and is left untouched: choose "
 					   "another path, or have hapax's tables made beside those in it "
-					   "with `hapax migrate --beside`",
-				  path);
+					   "with `hapax migrate --beside --store sqlite:%s`",
+				  path, path);
 		return HPX_INVALID;
 	}
 	if (identity->version > SCHEMA_NUMBER || identity->version < 0) {
@@ -293,9 +293,8 @@ static enum hpx_status judge(const struct identity *identity, const char *path,
 	}
 	if (identity->version < SCHEMA_NUMBER && may == HPX_SQLITE_NOT) {
 		hpx_store_problem(problem, "%s has schema %lld and this hapax needs %u: run "
-					   "`hapax migrate`, or start `hapax serve`",
-				  path,
-				  (long long)identity->version, SCHEMA_NUMBER);
+					   "`hapax migrate --store sqlite:%s`, or start `hapax serve`",
+				  path, (long long)identity->version, SCHEMA_NUMBER, path);
 		return HPX_UNSUPPORTED;
 	}
 	return HPX_OK;

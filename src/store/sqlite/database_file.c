@@ -273,9 +273,9 @@ enum hpx_status hpx_sqlite_file_ensure(const char *path, bool create, char *prob
 	if (errno == ENOENT && !create) {
 		hpx_store_problem(problem,
 				  "there is no store at %s: if that is the right path, create it "
-				  "once with `hapax migrate`; an empty store in the wrong place "
-				  "would forget every operation",
-				  path);
+				  "once with `hapax migrate --store sqlite:%s`; an empty store in the "
+				  "wrong place would forget every operation",
+				  path, path);
 		return HPX_NOT_FOUND;
 	}
 	/* Keys and answers are nobody else's; SQLite gives its other files the
