@@ -2,7 +2,7 @@
  * state, times as timestamps, bodies as they were, on both stores; also of rows that
  * nobody wrote as they are, and of more generations than SQLite joins in one view. And
  * that lists look at the newest operations, at a bounded number, and say how far. */
-#include "fixture.h"
+#include "delivery.h"
 
 #include <sqlite3.h>
 
@@ -63,9 +63,10 @@ static const char *ask_postgres(const char *columns, const char *where)
 
 static const char *ask(struct fixture *f, const char *columns, unsigned key)
 {
-	char where[64];
+	char where[96], id[2 * HPX_OPERATION_ID_SIZE + 1];
 
-	snprintf(where, sizeof(where), "key = 'key-%u'", key);
+	hpx_hex_encode(id_of(key).bytes, HPX_OPERATION_ID_SIZE, id);
+	snprintf(where, sizeof(where), "id = '%s'", id);
 	return fixture_is_sqlite(f) ? ask_sqlite(f, columns, where) : ask_postgres(columns, where);
 }
 
@@ -108,7 +109,7 @@ static void every_state_has_its_row(void **state)
 static void the_columns_are_what_was_stored(void **state)
 {
 	struct fixture *f = *state;
-	char id[2 * HPX_OPERATION_ID_SIZE + 1], fingerprint[2 * 32 + 1];
+	char id[2 * HPX_OPERATION_ID_SIZE + 16], fingerprint[2 * 32 + 1];
 	struct hpx_record record;
 
 	reserve(f, 1, BODY, A);
@@ -117,13 +118,60 @@ static void the_columns_are_what_was_stored(void **state)
 	hpx_hex_encode(record.id.bytes, sizeof(record.id.bytes), id);
 	hpx_hex_encode(record.fingerprint, sizeof(record.fingerprint), fingerprint);
 	assert_string_equal(ask(f, "tenant || ' ' || method || ' ' || path", 1), "tenant POST /payments");
-	assert_string_equal(ask(f, "id", 1), id);
+	assert_string_equal(ask(f, "id || ' ' || key", 1), strcat(id, " key-1"));
 	assert_string_equal(ask(f, "fingerprint", 1), fingerprint);
 	assert_string_equal(ask(f, fixture_is_sqlite(f) ? "CAST(response_body AS TEXT)" : "convert_from(response_body, 'UTF8')", 1),
 			    "the body");
 	assert_true(ms_of(f, "created_at", 1) == record.created_ms);
 	assert_true(ms_of(f, "completed_at", 1) == record.changed_ms);
 	assert_true(ms_of(f, "expires_at", 1) == record.expires_ms);
+}
+
+/* What waits for its job is given up at the end of its retention. */
+static void a_pending_one_has_no_answer_and_no_lease(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_string_equal(accept_later(f, 1, A), "created");
+	assert_string_equal(ask(f, "status || ' ' || coalesce(response_code, 0) || ' ' || " SET_COLUMNS, 1),
+			    "pending 0 - - - expires_at");
+}
+
+/* Which moves the end, and nothing else. */
+static void an_extended_one_was_completed_when_it_was(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_store_op op = op_of(HPX_VERB_EXTEND, 1, 0);
+
+	reserve(f, 1, BODY, A);
+	complete(f, 1, A, "the body");
+	long long completed = ms_of(f, "completed_at", 1), expires = ms_of(f, "expires_at", 1);
+	advance(f, 5000);
+	op.mark = mark_of(A);
+	op.extend.until_ms = expires + 3600000;
+	assert_status(run_op(f, &op), HPX_OK);
+	assert_true(ms_of(f, "completed_at", 1) == completed);
+	assert_true(ms_of(f, "expires_at", 1) == expires + 3600000);
+}
+
+static void a_tombstone_has_its_code_and_no_body(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_policy buried = *policy();
+	struct hpx_ask request = ask_of(f->store, 1, BODY, A);
+	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, 1, A);
+
+	buried.tombstone_ms = 30 * (int64_t)RETENTION_MS;
+	op.reserve.ask = &request;
+	op.reserve.policy = &buried;
+	assert_status(run_op(f, &op), HPX_OK);
+	assert_status(complete(f, 1, A, "the body"), HPX_OK);
+	advance(f, RETENTION_MS + 1);
+	for (int i = 0; i < 50 && body_of(f, 1) != NULL; i++)
+		reap(f);
+	assert_string_equal(ask(f, "status || ' ' || response_code || ' ' || " SET_COLUMNS, 1),
+			    "completed 201 - - completed_at expires_at");
+	assert_string_equal(ask(f, "response_body", 1), "-");
 }
 
 static void a_body_that_is_not_kept_is_null(void **state)
@@ -196,6 +244,18 @@ static void the_newest_of_many_generations_are_shown(void **state)
 }
 
 /* ---- PostgreSQL ---- */
+
+/* Renewals are in a table of their own. */
+static void a_renewed_lease_is_shown(void **state)
+{
+	struct fixture *f = *state;
+
+	reserve(f, 1, BODY, A);
+	long long before = ms_of(f, "locked_until", 1);
+	advance(f, 5000);
+	assert_status(act(f, HPX_VERB_RENEW, 1, A), HPX_OK);
+	assert_true(ms_of(f, "locked_until", 1) >= before + 5000);
+}
 
 /* Each row is shown, whatever it has. */
 static void a_row_that_cannot_be_read_is_unknown(void **state)
@@ -350,6 +410,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_FILE_AND_SERVER(every_state_has_its_row),
 		ON_FILE_AND_SERVER(the_columns_are_what_was_stored),
+		ON_FILE_AND_SERVER(a_pending_one_has_no_answer_and_no_lease),
+		ON_FILE_AND_SERVER(an_extended_one_was_completed_when_it_was),
+		ON_FILE_AND_SERVER(a_tombstone_has_its_code_and_no_body),
 		ON_FILE_AND_SERVER(a_body_that_is_not_kept_is_null),
 		ON_FILE_AND_SERVER(a_later_attempt_has_its_recovery_point),
 		ON_FILE_AND_SERVER(only_a_person_can_tell),
@@ -357,6 +420,7 @@ int main(void)
 		ON_FILE_AND_SERVER(the_newest_of_several_classes_come_first),
 		ON_SQLITE(a_lease_in_the_file_is_shown),
 		ON_SQLITE(the_newest_of_many_generations_are_shown),
+		ON_POSTGRES(a_renewed_lease_is_shown),
 		ON_POSTGRES(a_row_that_cannot_be_read_is_unknown),
 		ON_POSTGRES(the_right_on_the_view_is_enough),
 	};
