@@ -16,7 +16,7 @@ import termios
 import pytest
 
 from conftest import require_program
-from harness import check
+from harness import check, postgres
 from harness.gateway import binary
 from harness.secret import ALICE, BOB, new_key
 
@@ -459,6 +459,38 @@ def test_ls_is_narrowed(gateway, cli):
         answer = cli.json("ls", *wanted)
         assert answer["operations"] == [] and answer["looked"]["all"] is True, answer
     assert cli.json("ls", "--key", key)["looked"]["operations"] >= 1
+
+
+# More of another tenant than a list looks at, over the one that is there.
+MANY_IN_A_FILE = """WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 210000)
+    INSERT INTO hapax_operation_1 (seq, id, rest, token, fingerprint, recipe, tenant_hash, owner, created, retention,
+        tombstone, when_lost, tenant, scope, key, method, path, route, crc)
+    SELECT i, randomblob(16), rest, token, fingerprint, recipe, tenant_hash, owner, created + i, retention, tombstone,
+        when_lost, 'many', scope, 'k' || i, method, path, route, crc FROM hapax_operation_1, n WHERE seq = 1"""
+MANY_ON_A_SERVER = """INSERT INTO hapax.operation SELECT (a.o).* FROM (SELECT jsonb_populate_record(NULL::hapax.operation,
+        to_jsonb(o) || jsonb_build_object('id', gen_random_uuid(), 'tenant', 'many', 'key', 'k' || i)) AS o
+        FROM hapax.operation o, generate_series(1, 12000) i) a;
+    INSERT INTO hapax.due (at, ids) SELECT expires + 1, ARRAY[id] FROM hapax.operation WHERE tenant = 'many'"""
+
+
+def test_a_list_says_how_far_it_looked(site):
+    """Where a list did not look at all, it says so and how far; the key alone is searched further."""
+    one, key = site(), new_key()
+    cli = Cli(one.gateway)
+    reference = one.gateway.post(key=key)["Hapax-Operation"]
+    one.gateway.stop()
+    if cli.url.startswith("postgres"):
+        postgres.shared().sql(MANY_ON_A_SERVER, cli.url.split("?")[0].rsplit("/", 1)[1])
+    else:
+        with sqlite3.connect(one.gateway.folder / "hapax.db") as store:
+            store.execute(MANY_IN_A_FILE)
+    done = cli.run("keys", "ls", "--store", cli.url, "--tenant", "nobody")
+    told = re.fullmatch(r"Looked at (\d+) operations, back to (\S+Z); older ones were not looked at\.\n", done.stderr.decode())
+    assert told and done.stdout == b"no operations\n", done
+    looked = cli.json("ls", "--tenant", "nobody")["looked"]
+    assert looked == {"operations": int(told[1]), "all": False, "back_to": told[2]}
+    assert 10000 <= looked["operations"] < 210000
+    assert cli.json("show", "--key", key)["reference"] == reference
 
 
 def test_show_by_request(gateway, cli):
