@@ -44,6 +44,9 @@ def test_lost_leases_are_counted(site):
     one.provider.gate(key).release()
     one.gateway.start()
     check.until(lambda: one.gateway.metrics()["hapax_leases_lost_total"] >= 1, "one lost lease is counted")
+    assert one.gateway.metrics()['hapax_attempt_errors_total{error="lease_lost"}'] == 1
+    reference = one.provider.seen(key=key)[0]["Hapax-Operation"]
+    assert one.gateway.operation(reference).json()["last_error"] == "lease_lost"
 
 
 def test_lost_leases_are_told(site):
