@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from harness import postgres
+from harness import check, postgres
 from harness.gateway import ROOT
 from harness.secret import new_key
 from test_docs import read, rows, section
@@ -35,6 +35,10 @@ class Shell:
         with sqlite3.connect(f"file:{self.place}?mode=ro", uri=True) as store:
             return [["" if cell is None else str(cell) for cell in row] for row in store.execute(sql)]
 
+    def wait_for(self, key):
+        """On SQLite a new generation is in the view a moment after its first operation."""
+        check.until(lambda: self.ask(f"SELECT 1 FROM {self.view} WHERE key = '{key}'"), "the view has it", 10)
+
     def columns(self):
         if self.is_postgres:
             return [name for name, in self.ask("SELECT attname FROM pg_attribute WHERE attnum > 0 AND attrelid = "
@@ -58,6 +62,7 @@ def test_a_row_of_each_state(site):
     first = gateway.post(key=done, behave="status=201")
     gateway.post(key=failed, behave="status=429")
     gateway.post("/lost", key=lost, behave="status=500")
+    shell.wait_for(done)
     columns = "key, status, coalesce(response_code, 0), coalesce(last_error, '-'), method, path, length(fingerprint)"
 
     def row(key):
@@ -84,6 +89,7 @@ def test_the_pages_queries(site):
     one, key = site(), new_key()
     answer = one.gateway.post(key=key)
     shell = Shell(one.gateway)
+    shell.wait_for(key)
     text = next(block for block in blocks(read("reference/sql.md")) if "-- SQLite" in block)
     of_postgres, of_sqlite = re.split(r"^-- (?:PostgreSQL|SQLite)\n", text, flags=re.M)[1:]
     found = shell.ask(of_postgres if shell.is_postgres else of_sqlite)
