@@ -127,13 +127,15 @@ static bool has_end(const struct hpx_event *events, size_t from, size_t to)
 /* The history into `out`, which has room for two more events; returns how many there
  * are. Events before the record was created are of an earlier use of the key and come
  * first. Where the present use began with an event (an expired key that was used again),
- * none is added. A key may be misused, and its time extended, after the completion. */
+ * none is added. What was restored begins and ends with one event. A key may be misused, and its time extended, after the completion. */
 static size_t merge(const struct shown_operation *shown, const struct hpx_event *events, size_t count,
 		    struct hpx_event *out)
 {
 	const struct hpx_record *record = &shown->entry.record;
-	enum hpx_move beginning =
-		hpx_jobs_answering(shown->jobs) ? HPX_MOVE_ACCEPT : HPX_MOVE_RESERVE;
+	bool restored = hpx_recipe_is_unknown(&record->recipe);
+	enum hpx_move beginning = restored                        ? HPX_MOVE_RESTORE :
+				  hpx_jobs_answering(shown->jobs) ? HPX_MOVE_ACCEPT :
+								    HPX_MOVE_RESERVE;
 	struct hpx_event begun = { .at_ms = record->created_ms,
 				   .attempt = 1,
 				   .what = hpx_span_of(hpx_move_name(beginning)) };
@@ -149,7 +151,7 @@ static size_t merge(const struct shown_operation *shown, const struct hpx_event 
 			     is_called(&events[at], hpx_move_name(beginning));
 	if (!has_beginning)
 		out[n++] = begun;
-	bool ends = record->state == HPX_STATE_COMPLETED && !has_end(events, at, count);
+	bool ends = record->state == HPX_STATE_COMPLETED && !restored && !has_end(events, at, count);
 	for (; at < count && (!ends || events[at].at_ms <= record->changed_ms); at++)
 		out[n++] = events[at];
 	if (ends)

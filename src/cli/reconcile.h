@@ -74,7 +74,9 @@ struct hpx_group_list {
 	X(answer_status, "answer-status", "STATUS", "With --apply, of JSON lines: what a retry gets of an operation that was applied and whose answer was lost: this status (2xx), with the row as its body.") \
 	X(answer_body, "answer-body", "POINTER", "Only this part of the row is the body: /data.") \
 	X(answer_header, "answer-header", "LINE", "A header of that answer: \"Location: /payments/{/id}\"; {/pointer} is a value of the row.") \
-	X(apply, "apply", NULL, "Settles unknown outcomes by what the ledger says; needs --reason.")
+	X(apply, "apply", NULL, "Settles unknown outcomes by what the ledger says; needs --reason.") \
+	X(restore, "restore", NULL, "After a backup was restored: makes known what the ledger has and the store lacks, so that no retry executes it again; needs --operation and --reason.") \
+	X(retention, "retention", "DURATION", "With --restore: how long such a key is known; default the longest retention of --config.")
 
 struct hpx_reconciliation {
 	struct hpx_operator_command command;
@@ -83,10 +85,12 @@ struct hpx_reconciliation {
 #undef X
 	/* The arguments, parsed. */
 	struct hpx_ledger_settings ledger_settings;
-	struct hpx_span columns[3];         /* that are read: the name, the amount, the status */
-	int amount_column, status_column;   /* -1: none */
-	int64_t from_ms, to_ms;             /* INT64_MIN, INT64_MAX: open */
-	int64_t settle_after_ms;            /* 0: not given */
+	struct hpx_span columns[3];       /* that are read: the name, the amount, the status */
+	int amount_column, status_column; /* -1: none */
+	int64_t from_ms, to_ms;           /* INT64_MIN, INT64_MAX: open */
+	int64_t settle_after_ms;          /* 0: not given */
+	int64_t retention_ms;             /* of what --restore makes known; 0: not given */
+	int64_t tombstone_ms;
 	struct hpx_answer_rule answer_rule; /* of what was applied */
 	struct hpx_span answer_lines[1];    /* its headers */
 	/* The run. */

@@ -108,6 +108,11 @@ static uint64_t count_open(const struct hpx_reconciliation *run)
 	return open;
 }
 
+static unsigned long long count_settled(const struct hpx_reconciliation *run, enum hpx_group group)
+{
+	return run->groups[group].count - run->groups[group].open;
+}
+
 static void print_text(const struct hpx_reconciliation *run)
 {
 	for (size_t i = 0; i < HPX_GROUP_COUNT; i++) {
@@ -123,13 +128,12 @@ static void print_text(const struct hpx_reconciliation *run)
 			       (unsigned long long)(list->count - HPX_GROUP_LISTED_MAX));
 		putchar('\n');
 	}
-	printf("%llu rows, %llu of them known here; %llu of ours happened in that time; %llu settled, "
-	       "%llu open\n",
+	printf("%llu rows, %llu of them known here; %llu of ours happened in that time; %llu settled, ",
 	       (unsigned long long)run->rows, (unsigned long long)run->matched,
-	       (unsigned long long)run->ours,
-	       (unsigned long long)(run->groups[HPX_GROUP_UNKNOWN].count -
-				    run->groups[HPX_GROUP_UNKNOWN].open),
-	       (unsigned long long)count_open(run));
+	       (unsigned long long)run->ours, count_settled(run, HPX_GROUP_UNKNOWN));
+	if (run->restore != NULL)
+		printf("%llu restored, ", count_settled(run, HPX_GROUP_THEY_ONLY));
+	printf("%llu open\n", (unsigned long long)count_open(run));
 }
 
 static void json_difference(struct hpx_json_writer *json, const struct hpx_difference *difference)
@@ -325,6 +329,24 @@ static int read_times(struct hpx_reconciliation *run)
 	return HPX_EXIT_OK;
 }
 
+static int read_restore(struct hpx_reconciliation *run)
+{
+	uint64_t ms = 0;
+
+	if (run->restore == NULL)
+		return run->retention == NULL ? HPX_EXIT_OK : complain(run, "--retention needs --restore");
+	if (run->operation == NULL || run->is_jobs)
+		return complain(run, "--restore needs --operation: a key alone does not say whose it is");
+	if (run->retention == NULL && run->command.config_path == NULL)
+		return complain(run, "say how long a restored key is known: --config FILE, whose longest "
+				     "retention counts, or --retention DURATION");
+	if (run->retention != NULL &&
+	    (!hpx_duration_parse(hpx_span_of(run->retention), &ms) || ms == 0 || ms > HPX_EXPIRES_MAX_MS / 2))
+		return complain(run, "--retention is a duration: 24h, 7d");
+	run->retention_ms = (int64_t)ms;
+	return HPX_EXIT_OK;
+}
+
 static int read_all(struct hpx_reconciliation *run)
 {
 	const char *reason = run->command.reason;
@@ -332,7 +354,7 @@ static int read_all(struct hpx_reconciliation *run)
 
 	if (run->ledger == NULL)
 		return complain(run, "say which export: --ledger FILE");
-	if (run->apply != NULL && (reason == NULL || *reason == '\0'))
+	if ((run->apply != NULL || run->restore != NULL) && (reason == NULL || *reason == '\0'))
 		return complain(run, "say why: --reason TEXT (it is kept in the history)");
 	if (code == HPX_EXIT_OK)
 		code = read_format(run);
@@ -340,10 +362,35 @@ static int read_all(struct hpx_reconciliation *run)
 		code = read_columns(run);
 	if (code == HPX_EXIT_OK)
 		code = read_answer(run);
+	if (code == HPX_EXIT_OK)
+		code = read_restore(run);
 	return code == HPX_EXIT_OK ? read_times(run) : code;
 }
 
 /* ---- the command ---- */
+
+static void keep_longer(struct hpx_reconciliation *run, const struct hpx_policy *policy, bool retention)
+{
+	if (retention && policy->retention_ms > run->retention_ms)
+		run->retention_ms = policy->retention_ms;
+	if (policy->tombstone_ms > run->tombstone_ms)
+		run->tombstone_ms = policy->tombstone_ms;
+}
+
+/* A row of the ledger does not say which route its operation was of: the longest time of
+ * all of them counts. */
+static void find_retention(struct hpx_reconciliation *run)
+{
+	const struct hpx_settings *settings = run->command.settings;
+	bool retention = run->retention_ms == 0;
+
+	if (run->restore == NULL || settings == NULL)
+		return;
+	keep_longer(run, &settings->fallback.policy, retention);
+	for (size_t i = 0; i < settings->route_count; i++)
+		keep_longer(run, &settings->routes[i].policy, retention);
+	HPX_ASSERT(run->retention_ms > 0);
+}
 
 static int reconcile(struct hpx_reconciliation *run)
 {
@@ -416,8 +463,8 @@ int hpx_cli_reconcile(int argc, char **argv)
 			"Compares a provider's export (its ledger) with the store. Reports what only the\n"
 			"provider has, what only we have, what the provider has twice, amounts that\n"
 			"differ, and outcomes that are unknown here. A row names its operation by\n"
-			"--operation, --provider-id or --key. Changes nothing without --apply. The exit\n"
-			"code is 1 if anything is open.",
+			"--operation, --provider-id or --key. Changes nothing without --apply or\n"
+			"--restore. The exit code is 1 if anything is open.",
 		.flags = flags,
 		.flag_count = list_flags(&run, flags),
 	};
@@ -433,6 +480,7 @@ int hpx_cli_reconcile(int argc, char **argv)
 	code = hpx_operator_open(&run.command);
 	if (code == HPX_EXIT_OK) {
 		warn_of_names(&run);
+		find_retention(&run);
 		code = reconcile(&run);
 	}
 	hpx_digest_set_done(&run.names);

@@ -11,6 +11,7 @@
 #include "cli/operations.h"
 #include "cli/reconcile.h"
 #include "core/number.h"
+#include "store/outbox_change.h"
 
 #define READ_BYTES 65536
 /* The longest name in a ledger. Ours are shorter. */
@@ -166,6 +167,70 @@ static int settle(struct hpx_reconciliation *run, const struct hpx_ledger_match 
 	return apply(run, match, ruling, &by, &place);
 }
 
+/* ---- restoring ----
+ * A store that was restored from a backup does not know what was executed since. The
+ * ledger does: with --restore, each of its rows becomes a record, so that a retry learns
+ * that it happened instead of executing it again. */
+
+/* "declined" was executed too, and the client was told so. */
+static uint32_t status_of(enum hpx_ruling ruling)
+{
+	return ruling == HPX_RULING_DECLINED ? hpx_answer_declined.status : 0;
+}
+
+static int write_restored(struct hpx_reconciliation *run, struct hpx_store_op *op,
+			  struct hpx_difference *place, const struct hpx_ledger_match *match)
+{
+	const char *file = strrchr(run->ledger, '/') ? strrchr(run->ledger, '/') + 1 : run->ledger;
+
+	HPX_ASSERT(run->restore != NULL && run->command.reason != NULL);
+	op->reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason);
+	int code = hpx_operator_write(&run->command, op);
+	if (code != HPX_EXIT_OK)
+		return code;
+	place->settled = op->status == HPX_OK;
+	if (place->settled)
+		return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, place, match,
+					       "restored: a retry learns that it happened");
+	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, place, match, "not restored: %s",
+				       op->status == HPX_REFUSED ? "the key stands for another operation here" :
+								   hpx_status_text(op->status));
+}
+
+/* What the store does not know at all. */
+static int restore_unmatched(struct hpx_reconciliation *run, struct hpx_difference place,
+			     enum hpx_ruling ruling)
+{
+	struct hpx_store_op op = { .verb = HPX_VERB_RESTORE,
+				   .restore = { .status_seen = status_of(ruling),
+						.retention_ms = run->retention_ms,
+						.tombstone_ms = run->tombstone_ms } };
+	bool parsed = hpx_reference_parse(place.name, &op.id, &op.mark);
+
+	HPX_ASSERT(parsed); /* it was looked for by its reference */
+	return write_restored(run, &op, &place, NULL);
+}
+
+/* What had failed when the backup was made, and was executed since. */
+static bool can_restore(const struct hpx_reconciliation *run, const struct hpx_ledger_match *match)
+{
+	return run->restore != NULL && match->has_entry && match->entry.readable &&
+	       match->entry.record.state == HPX_STATE_FAILED_RETRYABLE;
+}
+
+static int restore_failed(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
+			  struct hpx_difference place, enum hpx_ruling ruling)
+{
+	struct hpx_store_op op = { .verb = HPX_VERB_RESOLVE,
+				   .id = *hpx_ledger_match_id(match),
+				   .mark = *hpx_ledger_match_mark(match),
+				   .resolve = { .applied = true,
+						.force = true,
+						.answer = ruling == HPX_RULING_DECLINED ? &hpx_answer_declined : NULL } };
+
+	return write_restored(run, &op, &place, match);
+}
+
 /* ---- the rows of the ledger ---- */
 
 static bool is_among(struct hpx_span value, const char *list)
@@ -242,18 +307,33 @@ static bool is_refused(const struct hpx_ledger_match *match)
 	       match->entry.record.state == HPX_STATE_COMPLETED;
 }
 
+/* Of a copy, "under way" is what was under way when the copy was made. A job that was
+ * delivered since is still queued in it, and would be sent again. */
+static int note_under_way(struct hpx_reconciliation *run, const struct ledger_row *row,
+			  const struct hpx_ledger_match *match)
+{
+	bool queued = match->has_entry && match->entry.record.state == HPX_STATE_PENDING;
+
+	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match,
+				       queued ? "its job is queued here, and would be sent again: `hapax jobs discard`" :
+						"in progress in the backup: it becomes unknown when hapax starts; --apply "
+						"settles it then");
+}
+
 static int judge_applied(struct hpx_reconciliation *run, const struct ledger_row *row,
 			 const struct hpx_ledger_match *match)
 {
 	bool differ = false;
 	int code = HPX_EXIT_OK;
 
+	if (can_restore(run, match))
+		return restore_failed(run, match, row->place, row->ruling);
 	if (match->standing == HPX_STANDS_NOT && !is_dead_job(match))
 		return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match,
 					       "here it did not happen: %s%s", match->state,
 					       is_refused(match) ? " without success" : "");
 	if (match->standing == HPX_STANDS_UNDER_WAY)
-		return HPX_EXIT_OK;
+		return run->restore != NULL ? note_under_way(run, row, match) : HPX_EXIT_OK;
 	if (run->amount_column >= 0)
 		code = compare_amounts(run, row, match, &differ);
 	if (code != HPX_EXIT_OK || differ || match->standing == HPX_STANDS_HAPPENED)
@@ -289,6 +369,8 @@ static int judge(struct hpx_reconciliation *run, const struct ledger_row *row,
 		if (match->standing == HPX_STANDS_UNKNOWN)
 			return settle(run, match, row->ruling, row->place.line,
 				      row->place.name);
+		if (row->ruling == HPX_RULING_DECLINED && can_restore(run, match))
+			return restore_failed(run, match, row->place, row->ruling);
 		return HPX_EXIT_OK;
 	default:
 		return judge_unclear(run, row, match);
@@ -306,7 +388,11 @@ static int judge_unmatched(struct hpx_reconciliation *run, const struct ledger_r
 		return hpx_operator_complain_read(&run->command, status);
 	if (row->ruling == HPX_RULING_UNCLEAR)
 		return judge_unclear(run, row, NULL);
-	if (row->ruling != HPX_RULING_APPLIED)
+	if (row->ruling == HPX_RULING_NOT_APPLIED)
+		return HPX_EXIT_OK;
+	if (run->restore != NULL && status == HPX_NOT_FOUND)
+		return restore_unmatched(run, row->place, row->ruling);
+	if (row->ruling == HPX_RULING_DECLINED)
 		return HPX_EXIT_OK;
 	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, NULL,
 				       status == HPX_INVALID ? "it is no operation's reference" :

@@ -1,5 +1,5 @@
 /* The decision, in this order: expiry, then whose reservation it is, then
- * the fingerprint, then the state. And the words for a route's choices, as the
+ * the fingerprint (but of a record whose request nobody knows), then the state. And the words for a route's choices, as the
  * configuration and the published policy spell them. */
 #include "core/decision.h"
 
@@ -239,6 +239,8 @@ void hpx_decide(const struct hpx_record *record, const struct hpx_ask *ask,
 	else if (is_own_reservation(record, ask))
 		decision.kind = record->attempt > 1 ? HPX_DECISION_EXECUTE_AGAIN :
 						      HPX_DECISION_EXECUTE;
+	else if (hpx_recipe_is_unknown(&record->recipe))
+		by_state(&decision, ask, policy, now);
 	else if (memcmp(record->recipe.bytes, ask->recipe.bytes, sizeof(ask->recipe.bytes)) != 0)
 		decision.kind = HPX_DECISION_REFINGERPRINT;
 	else if (memcmp(record->fingerprint, ask->fingerprint, sizeof(ask->fingerprint)) != 0)

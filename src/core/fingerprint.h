@@ -21,6 +21,22 @@ struct hpx_recipe_id {
 	uint8_t bytes[HPX_RECIPE_ID_SIZE];
 };
 
+/* Of a record whose request nobody knows (it was restored from a provider's export): no
+ * hash of a recipe's text is all ones, and no fingerprint is compared with such a record. */
+static inline struct hpx_recipe_id hpx_recipe_unknown(void)
+{
+	struct hpx_recipe_id id;
+
+	memset(id.bytes, 0xff, sizeof(id.bytes));
+	return id;
+}
+static inline bool hpx_recipe_is_unknown(const struct hpx_recipe_id *id)
+{
+	const struct hpx_recipe_id unknown = hpx_recipe_unknown();
+
+	return memcmp(id->bytes, unknown.bytes, sizeof(id->bytes)) == 0;
+}
+
 struct hpx_recipe {
 	unsigned version;
 	const struct hpx_span *ignore; /* JSON pointers, sorted */

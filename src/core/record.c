@@ -1,6 +1,6 @@
 /* The one mover of records. The table says which move is allowed from which
  * state and where it leads; the functions below it fill in what a move
- * changes besides the state. The invariants R1 to R5 stand in the header. */
+ * changes besides the state. The invariants R1 to R7 stand in the header. */
 #include "core/record.h"
 
 #include "base/status.h"
@@ -14,6 +14,7 @@ static const unsigned char to_state[HPX_STATE_COUNT][HPX_MOVE_COUNT] = {
 	[HPX_STATE_NONE] = {
 		[HPX_MOVE_RESERVE] = TO(IN_PROGRESS),
 		[HPX_MOVE_ACCEPT] = TO(PENDING),
+		[HPX_MOVE_RESTORE] = TO(COMPLETED),
 	},
 	[HPX_STATE_IN_PROGRESS] = {
 		[HPX_MOVE_COMPLETE] = TO(COMPLETED),
@@ -221,6 +222,19 @@ static enum hpx_status begin_attempt(struct hpx_record *record, const struct hpx
 	return HPX_OK;
 }
 
+/* R7: all that is known is the reference, and that it happened. */
+static void begin_restored(struct hpx_record *record, const struct hpx_move_args *args)
+{
+	HPX_ASSERT(record->state == HPX_STATE_NONE && !args->kept);
+	record->mark = args->mark;
+	record->token = (struct hpx_token){ { 0 } };
+	record->recipe = hpx_recipe_unknown();
+	record->attempt = 1;
+	record->created_ms = args->now.wall_ms;
+	record->retention_ms = args->retention_ms;
+	record->tombstone_ms = args->tombstone_ms;
+}
+
 static void advance(struct hpx_record *record, struct hpx_span point)
 {
 	HPX_ASSERT(point.len < sizeof(record->point));
@@ -346,6 +360,8 @@ static bool guarded_move_holds(const struct hpx_record *record, enum hpx_move mo
 	/* What has expired may be gone at any moment, and its answer with it. */
 	if (move == HPX_MOVE_EXTEND)
 		return !hpx_record_expired(record, &args->now);
+	if (move == HPX_MOVE_RESTORE)
+		return !hpx_mark_is_void(&args->mark);
 	return true;
 }
 
@@ -385,6 +401,8 @@ enum hpx_status hpx_record_move(struct hpx_record *record, enum hpx_move move,
 		expire_not_before(record, args->until_ms);
 		return HPX_OK;
 	}
+	if (move == HPX_MOVE_RESTORE)
+		begin_restored(record, args);
 	enter(record, (enum hpx_state)(to - 1), args);
 	record->last_error = error_of(record, move, args);
 	HPX_ASSERT(record->state == HPX_STATE_NONE || hpx_record_valid(record));

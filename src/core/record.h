@@ -24,6 +24,8 @@
  * nobody may resume.
  * Apply also completes what failed, where it turns out to have happened.
  * Conclude ends an attempt that only the application could complete.
+ * Restore makes the record of an operation that happened and that this store does not
+ * know, because the store is an older copy: completed at once, without an attempt.
  *
  * Invariants (the guarantees of README.md, as this file keeps them):
  *  R1  reserve is the only way into in_progress, accept the only one into
@@ -40,6 +42,9 @@
  *      makes the token void.
  *  R6  Whatever ends an attempt other than well names its last_error; an operation
  *      that is settled, attempted again or completed keeps it.
+ *  R7  A restored record has no token, no stored answer and no fingerprint: its
+ *      request is not known, so every retry learns that it happened and no more
+ *      (guarantee 5).
  */
 #ifndef HPX_CORE_RECORD_H
 #define HPX_CORE_RECORD_H
@@ -81,7 +86,8 @@ enum hpx_state {
 	X(ACCEPT, "accepted", false) \
 	X(REQUEUE, "requeued", false) \
 	X(ABANDON, "abandoned", false) \
-	X(EXTEND, "extended", false)
+	X(EXTEND, "extended", false) \
+	X(RESTORE, "restored", false)
 
 enum hpx_move {
 #define X(name, text, token) HPX_MOVE_##name,
@@ -195,13 +201,14 @@ struct hpx_record {
 struct hpx_move_args {
 	struct hpx_moment now;
 	struct hpx_token token;       /* the attempt's; for reserve, the new one */
+	struct hpx_mark mark;         /* restore: of the reference */
 	uint32_t status;              /* HTTP status seen, 0 if none */
 	bool kept;                    /* complete, apply: the answer is stored whole */
 	uint64_t owner;               /* reserve */
 	int64_t lease_ms;             /* reserve, renew: how long */
-	int64_t retention_ms;         /* reserve; complete: at least so long, 0: the record's;
-				      * otherwise the record's */
-	int64_t tombstone_ms;         /* reserve */
+	int64_t retention_ms;         /* reserve, restore; complete: at least so long, 0: the
+				      * record's; otherwise the record's */
+	int64_t tombstone_ms;         /* reserve, restore */
 	int64_t until_ms;             /* extend: wall */
 	bool owner_dead;              /* sweep: the owner is known to be gone */
 	bool force;                   /* forget; abandon before its time; apply to what was

@@ -12,6 +12,12 @@ const struct hpx_operation_id *hpx_op_id(const struct hpx_store_op *op)
 	return op->verb == HPX_VERB_RESERVE ? &op->reserve.ask->id : &op->id;
 }
 
+const struct hpx_description *hpx_op_description(const struct hpx_store_op *op)
+{
+	HPX_ASSERT(op->verb == HPX_VERB_RESERVE || op->verb == HPX_VERB_RESTORE); /* no other makes a record */
+	return op->verb == HPX_VERB_RESERVE ? op->reserve.description : NULL;
+}
+
 const struct hpx_job *hpx_op_job(const struct hpx_store_op *op)
 {
 	return op->verb == HPX_VERB_RESERVE ? op->reserve.job :
@@ -338,6 +344,35 @@ static void make_note_misuse(const struct hpx_record *record, struct hpx_store_o
 	change->reason = HPX_SPAN("the key came with another request; later times are only counted");
 }
 
+static void make_restore(const struct hpx_found *found, struct hpx_store_op *op,
+			 const struct hpx_moment *now, struct hpx_change *change)
+{
+	const struct hpx_record *before = &found->record;
+	struct hpx_move_args args = {
+		.now = *now,
+		.mark = op->mark,
+		.status = op->restore.status_seen,
+		.retention_ms = op->restore.retention_ms,
+		.tombstone_ms = op->restore.tombstone_ms,
+	};
+
+	HPX_ASSERT(op->verb == HPX_VERB_RESTORE);
+	if (found->exists && !hpx_record_expired(before, now)) {
+		bool same = before->state == HPX_STATE_COMPLETED && hpx_mark_eq(&before->mark, &op->mark);
+
+		op->decision.record = *before;
+		op->status = same ? HPX_OK : HPX_REFUSED;
+		return;
+	}
+	change->record = (struct hpx_record){ .id = op->id };
+	op->status = hpx_record_move(&change->record, HPX_MOVE_RESTORE, &args);
+	if (op->status != HPX_OK)
+		return;
+	op->decision.record = change->record;
+	change->write = found->exists ? HPX_WRITE_REPLACE : HPX_WRITE_INSERT;
+	change->event = hpx_move_name(HPX_MOVE_RESTORE);
+}
+
 /* RESOLVE, FORGET and NOTE_MISUSE name the operation by its reference. */
 static enum hpx_status check_reference(const struct hpx_found *found,
 				       const struct hpx_store_op *op)
@@ -371,6 +406,10 @@ static bool is_misuse(const struct hpx_store_op *op)
 		return op->renew.lease_ms <= 0;
 	case HPX_VERB_ENQUEUE:
 		return op->enqueue.job == NULL;
+	case HPX_VERB_RESTORE:
+		return hpx_mark_is_void(&op->mark) || op->restore.retention_ms <= 0 ||
+		       op->restore.retention_ms > HPX_EXPIRES_MAX_MS || op->restore.tombstone_ms < 0 ||
+		       op->restore.tombstone_ms > HPX_EXPIRES_MAX_MS || op->restore.status_seen > 999;
 	case HPX_VERB_EXTEND:
 		return op->extend.until_ms <= 0 || op->extend.until_ms > HPX_EXPIRES_MAX_MS;
 	default:
@@ -417,6 +456,8 @@ void hpx_change_make(const struct hpx_found *found, struct hpx_store_op *op,
 		make_find(found, op);
 	else if (found->exists && !found->readable)
 		make_unreadable(found, op, now, ret_change);
+	else if (op->verb == HPX_VERB_RESTORE)
+		make_restore(found, op, now, ret_change);
 	else if (op->verb == HPX_VERB_NOTE_MISUSE)
 		make_note_misuse(&found->record, op, ret_change);
 	else if (op->verb == HPX_VERB_READ_POINT)

@@ -55,6 +55,8 @@ bool hpx_change_sweep(const struct hpx_record *record, bool owner_dead,
 
 /* The operation an op is about. */
 const struct hpx_operation_id *hpx_op_id(const struct hpx_store_op *op);
+/* The description that a new record gets; NULL where the op has none. */
+const struct hpx_description *hpx_op_description(const struct hpx_store_op *op);
 /* The job that an op brings, RESERVE's or ENQUEUE's; NULL: none. */
 const struct hpx_job *hpx_op_job(const struct hpx_store_op *op);
 /* A reader's decision: false where only a RESERVE can tell. */

@@ -241,6 +241,10 @@ enum hpx_trait {
 	X(FORGET, HPX_TRAIT_WAKES | HPX_TRAIT_REMOVES) \
 	/* A person lets a record expire later. */ \
 	X(EXTEND, HPX_TRAIT_REMOVES) \
+	/* A person says that an operation happened which this store, an older copy, does \
+	 * not know: a completed record without an answer. REFUSED where the key has a live \
+	 * record; the same again changes nothing. */ \
+	X(RESTORE, 0) \
 	/* Another request came with the operation's key: an event, once for each reference. \
 	 * The record stays as it is. */ \
 	X(NOTE_MISUSE, 0) \
@@ -325,7 +329,7 @@ struct hpx_store_op {
 	/* In. Of the attempt; JOB: of the claim; CLAIM: of what it takes, made anew for
 	 * each CLAIM, so that one that is run again finds what it took (void: it does not). */
 	struct hpx_token token;
-	struct hpx_mark mark;   /* in; RESOLVE, FORGET, EXTEND, NOTE_MISUSE, RULE: the reference's */
+	struct hpx_mark mark;   /* in; RESOLVE, FORGET, EXTEND, RESTORE, NOTE_MISUSE, RULE: the reference's */
 	struct hpx_span actor;  /* in, for the event: "gateway", "sweeper", a person's name */
 	struct hpx_span reason; /* in, for the event */
 	/* Out: RESERVE's decision; after every other move, and FIND, only the record. */
@@ -384,6 +388,11 @@ struct hpx_store_op {
 		struct {
 			int64_t until_ms; /* wall; nothing changes where it expires later anyway */
 		} extend;
+		struct {
+			uint32_t status_seen; /* that the provider's export tells of; 0: none */
+			int64_t retention_ms;
+			int64_t tombstone_ms;
+		} restore;
 		struct hpx_op_sweep sweep, sweep_jobs;
 		struct {
 			unsigned limit;

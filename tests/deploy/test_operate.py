@@ -94,16 +94,24 @@ def test_postgres_roles_by_hand(recipe, cluster):
 
 
 def ledger_csv(one, provider):
-    """The provider's export."""
-    rows = [f"{line[2].strip(chr(34))},10" for line in provider.ledger()]
-    (one.folder / "export.csv").write_text("\n".join(["key,amount", *rows]) + "\n")
+    """The provider's export: its ledger, by the references that it was sent."""
+    rows = [f"{line[0]},10" for line in provider.ledger()]
+    (one.folder / "export.csv").write_text("\n".join(["operation,amount", *rows]) + "\n")
 
 
 def restored(one, provider, before, since):
-    """What is known is replayed; what was executed since the copy is listed, and would run again."""
-    again = chain.post(one.port["8080"], before)
+    """What is known is replayed; what was executed since the copy was made is not executed again."""
+    port, executed = one.port["8080"], len(provider.ledger())
+    again = chain.post(port, before)
     assert again.replayed and len(provider.ledger(before)) == 1, again
-    assert not chain.post(one.port["8080"], since).replayed and len(provider.ledger(since)) == 2
+    for key in since:
+        for body in (chain.BODY, b'{"amount": 11}'):
+            told = chain.post(port, key, body=body)
+            assert told.status == 409 and json.loads(told.body)["code"] == "response_not_kept", told
+    assert len(provider.ledger()) == executed
+    # A key of its own is as good as before, and so is a caller of its own.
+    assert chain.post(port, new_key()).status == 200
+    assert chain.post(port, since[0], auth=chain.BOB).status == 200 and len(provider.ledger(since[0])) == 2
 
 
 def test_backup_sqlite(recipe, provider, tmp_path):
@@ -112,14 +120,16 @@ def test_backup_sqlite(recipe, provider, tmp_path):
     store, backups = tmp_path / "lib", tmp_path / "backups"
     store.mkdir()
     backups.mkdir()
-    one = recipe("backup", service=provider.port, replace={"/var/lib/hapax": str(store), "/var/backups": str(backups)})
+    one = recipe("backup", service=provider.port, replace={"/var/lib/hapax": str(store), "/var/backups": str(backups),
+                                                           "/etc/hapax/hapax.yaml": "hapax.yaml"})
     (one.folder / "hapax.yaml").write_text(one.own(json.dumps({
         "listen": "127.0.0.1:8080", "admin": "127.0.0.1:8081", "upstream": "http://127.0.0.1:9000",
         "store": "sqlite:/var/lib/hapax/hapax.db", "tenant": {"from": "authorization"}})))
     one.serve("hapax serve --config hapax.yaml")
     chain.judge(one, send(one), lambda key: len(provider.ledger(key)), address(provider))
-    before, since, held = new_key(), new_key(), new_key()
+    before, held, failed, since = new_key(), new_key(), new_key(), [new_key() for _ in range(5)]
     assert chain.post(one.port["8080"], before).status == 200
+    assert chain.post(one.port["8080"], failed, headers={"X-Behave": "status=429"}).status == 429
     # One is under way while the copy is made.
     with subprocess.Popen(["curl", "-s", "-m", "30", f"http://127.0.0.1:{one.port['8080']}/payments", "-d", "x", "-H",
                            "Authorization: Bearer s3cr3t-alice", "-H", f"Idempotency-Key: {held}", "-H",
@@ -129,16 +139,23 @@ def test_backup_sqlite(recipe, provider, tmp_path):
         provider.gate("bank").release()
         assert slow.wait(30) == 0
     assert (backups / "hapax.db").stat().st_mode & 0o077 == 0
-    assert chain.post(one.port["8080"], since).status == 200
+    for key in (*since, failed):
+        assert chain.post(one.port["8080"], key).status == 200
     one.stop("hapax serve")
     ledger_csv(one, provider)
     one.run("SQLite", only="rm -f")
-    said = one.run("Check")
-    assert "Executed since" in said and since in said and before not in said, said
+    said = one.run("Check", only="--restore")
+    assert "6 restored, 1 open" in said and "Something is open" in said, said
     one.serve("hapax serve --config hapax.yaml")
     [lost] = chain.operations(one, held)
     assert lost["state"] == "unknown", lost
+    told = chain.post(one.port["8080"], failed)
+    assert told.status == 409 and len(provider.ledger(failed)) == 1, told
     restored(one, provider, before, since)
+    ledger_csv(one, provider)
+    one.run("Check", only="--apply")
+    [lost] = chain.operations(one, held)
+    assert lost["state"] == "completed", lost
 
 
 def test_backup_postgres(recipe, provider, cluster, tmp_path):
@@ -146,13 +163,17 @@ def test_backup_postgres(recipe, provider, cluster, tmp_path):
     require("psql", "pg_dump", "pg_restore", "createdb")
     roles = place_postgres(recipe, "postgres-roles", cluster, service=provider.port)
     roles.run("Start")
-    before, since = new_key(), new_key()
+    before, since = new_key(), [new_key() for _ in range(5)]
     assert chain.post(roles.port["8080"], before).status == 200
-    backup = place_postgres(recipe, "backup", cluster, replace={"/var/backups": str(tmp_path)})
+    backup = place_postgres(recipe, "backup", cluster, replace={"/var/backups": str(tmp_path), "/etc/hapax/hapax.yaml": str(roles.folder / "hapax.yaml")})
     backup.run("PostgreSQL")
-    assert chain.post(roles.port["8080"], since).status == 200
+    for key in since:
+        assert chain.post(roles.port["8080"], key).status == 200
     roles.stop("hapax serve")
     config = roles.folder / "hapax.yaml"
     config.write_text(config.read_text().replace("/payments?", "/payments_restored?"))
+    ledger_csv(backup, provider)
+    said = backup.run("Check", only="--restore")
+    assert "5 restored, 0 open" in said, said
     roles.serve("hapax serve --config hapax.yaml")
     restored(roles, provider, before, since)

@@ -167,6 +167,67 @@ def test_an_earlier_use_of_the_key_is_another(bench):
     assert found(report, "they_only") == [first] and found(report, "we_only") == [second]
 
 
+RESTORE = ("--restore", "--reason", "the backup of the morning")
+
+
+def retry(bench, key, **how):
+    return bench.gateway.post("/pay", key=key, headers=[("X-Tenant", "alice")], **how)
+
+
+def test_what_a_backup_lacks_is_restored(bench):
+    """Forgotten keys stand for what a copy does not know: once told of them, no retry executes one again,
+    whatever its body, beside a running gateway too."""
+    keys = [new_key() for _ in range(3)]
+    references = [bench.pay(key=key) for key in keys]
+    for reference in references:
+        bench.operator.on("keys", "forget", reference, "--reason", "x")
+    rows = [{"id": references[0], "state": "paid"}, {"id": references[1], "state": "void"}, {"id": references[2], "state": "never"}]
+    how = ("--status", "state", "--applied", "paid", "--declined", "void", "--not-applied", "never")
+    report = bench.run(rows, *how, *RESTORE)
+    assert [row["name"] for row in report["they_only"]["listed"]] == references[:2], report
+    assert all(row["settled"] for row in report["they_only"]["listed"]) and report["open"] == 0
+    for reference, status in zip(references, (0, 402)):
+        shown = bench.operator.key(reference)
+        assert shown["state"] == "completed" and shown["status"] == status, shown
+        assert shown["history"][-1]["what"] == "restored" and "bank.csv: the backup" in shown["history"][-1]["reason"]
+    for key, original in zip(keys, (None, 402)):
+        # With PostgreSQL, within a second: answers are kept in memory.
+        told = check.until(lambda key=key: (r := retry(bench, key)).status != 200 and r, "not replayed any more")
+        told = [told, retry(bench, key, body=b'{"another": "request"}')]
+        assert [(t.status, t.json()["code"], t.json()["executed"]) for t in told] == 2 * [(409, "response_not_kept", "yes")], told
+        assert told[0].json().get("original_status") == original and len(bench.site.provider.ledger(key)) == 1
+    # What never happened is executed. The same export again finds nothing to do.
+    assert check.until(lambda: len(bench.site.provider.ledger(keys[2])) == 2 or retry(bench, keys[2]) and None, "executed")
+    report = bench.run([*rows[:2], {"id": retry(bench, keys[2])["Hapax-Operation"], "state": "paid"}], *how, *RESTORE)
+    assert others(report) == [] and report["matched"] == 3, report
+
+
+def test_what_is_not_restored_stays_open(bench):
+    """A key that stands for another operation here, nonsense, and an answer that was no success."""
+    key = new_key()
+    first = bench.pay(key=key)
+    bench.operator.on("keys", "forget", first, "--reason", "x")
+    second = check.until(lambda: (r := bench.pay(key=key)) != first and r, "executed anew")
+    declined, failed = bench.pay(behave="status=422"), bench.pay(behave="status=429")
+    report = bench.run([{"id": r} for r in (first, "tip", declined, second, failed)], *RESTORE, code=FAILED)
+    texts = [row["text"] for row in report["they_only"]["listed"]]
+    assert "stands for another operation" in texts[0] and "no operation's reference" in texts[1], texts
+    assert "without success" in texts[2] and report["open"] == 3 and others(report, "they_only") == []
+    assert report["they_only"]["listed"][3]["settled"] and bench.state(failed) == "completed"
+
+
+def test_restored_text_and_time(bench):
+    """The text counts them, and without a configuration --retention says how long they are known."""
+    reference = "7" * 64 + "." + "1" * 32
+    (bench.folder / "one.csv").write_text(f"id\n{reference}\n")
+    bench.operator.on("reconcile", "--ledger", bench.folder / "one.csv", "--operation", "id", "--from", bench.start,
+                      "--retention", "2h", *RESTORE)
+    assert "restored: a retry learns that it happened" in bench.operator.out and "1 restored, 0 open" in bench.operator.out
+    shown = bench.operator.key(reference)
+    times = [datetime.datetime.fromisoformat(shown[name].replace("Z", "+00:00")) for name in ("created", "expires")]
+    assert times[1] - times[0] == datetime.timedelta(hours=2), shown
+
+
 def test_we_say_it_happened(bench):
     """What they lack, or call declined; not what failed here, nor what is older or newer."""
     before, old = bench.start, bench.pay()
@@ -445,6 +506,12 @@ MISTAKES = [
     (["--ledger", "x", "--key", "a", "--settle-after", "0"], USAGE, "--settle-after is a duration"),
     (["--ledger", "x", "--key", "a", "--apply"], USAGE, "say why: --reason"),
     (["--ledger", "x", "--key", "a", "--target", "t", "--route", "r"], USAGE, "have a --target"),
+    (["--ledger", "x", "--operation", "a", "--restore"], USAGE, "say why: --reason"),
+    (["--ledger", "x", "--key", "a", *RESTORE], USAGE, "does not say whose it is"),
+    (["--ledger", "x", "--operation", "a", "--target", "t", *RESTORE], USAGE, "--restore needs --operation"),
+    (["--ledger", "x", "--operation", "a", *RESTORE], USAGE, "how long a restored key is known"),
+    (["--ledger", "x", "--operation", "a", "--retention", "0", *RESTORE], USAGE, "--retention is a duration"),
+    (["--ledger", "x", "--operation", "a", "--retention", "1h"], USAGE, "--retention needs --restore"),
     (["--ledger", "/no/such.csv", "--key", "a"], FAILED, "/no/such.csv cannot be opened"),
     (["--ledger", "-", "--key", "a"], FAILED, "-, line 1"),
     (["--ledger", "-", "--format", "jsonl", "--key", "/~2"], USAGE, "is a JSON pointer"),

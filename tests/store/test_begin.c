@@ -12,6 +12,7 @@ struct question {
 	bool lost; /* the lease ran out */
 	bool expired;
 	bool mismatch;
+	bool restored;    /* the row's request is not known */
 	unsigned on_lost; /* as the record numbers it */
 	unsigned token;   /* given: A (the row's own) or B; 0: none, one is made */
 };
@@ -26,10 +27,10 @@ static struct hpx_record put_question(struct fixture *f, unsigned key, const str
 	put(f, key, &q->row);
 	hpx_hex_encode(id.bytes, sizeof(id.bytes), hex);
 	snprintf(sql, sizeof(sql),
-		 "UPDATE hapax.operation SET recipe = '00000000-0000-0000-0000-000000000000', kept = false, "
+		 "UPDATE hapax.operation SET recipe = repeat('%s', 32)::uuid, kept = false, "
 		 "lease_until = %s, expires = CASE WHEN expires = 0 THEN 0 ELSE %s END, "
 		 "point_data = 'saved' WHERE id = '%.32s'",
-		 q->lost ? "0" : "4102444800000", q->expired ? "1" : "4102444800000", hex);
+		 q->restored ? "f" : "0", q->lost ? "0" : "4102444800000", q->expired ? "1" : "4102444800000", hex);
 	cluster_sql(sql);
 	return record_or_none(f, key);
 }
@@ -135,11 +136,14 @@ static void begin_decides_as_the_record_says(void **state)
 	PGconn *app = cluster_connect();
 	unsigned key = 0;
 
-	for (int s = 0; s < HPX_STATE_COUNT; s++)
+	/* Once more at the end: completed, and restored. */
+	for (int s = 0; s <= HPX_STATE_COUNT; s++)
 		for (unsigned bits = 0; bits < 16 * HPX_WHEN_LOST_COUNT; bits++)
 			for (unsigned way = 0; way < 9; way++) {
+				bool restored = s == HPX_STATE_COUNT;
 				struct question q = {
-					.row = { .state = (enum hpx_state)s,
+					.restored = restored,
+					.row = { .state = restored ? HPX_STATE_COMPLETED : (enum hpx_state)s,
 						 .when_lost = (enum hpx_when_lost)(bits / 16),
 						 .advanced = true,
 						 .attempt = bits & 8 ? 2 : 1 },

@@ -450,6 +450,70 @@ static void a_misuse_is_noted_once_for_each_reference(void **state)
 	assert_string_equal(events_of(f, 1), "misused reserved misused");
 }
 
+static enum hpx_status restore(struct fixture *f, unsigned key, unsigned first, uint32_t status)
+{
+	struct hpx_store_op op = op_of(V(RESTORE), key, first);
+
+	op.restore.status_seen = status;
+	op.restore.retention_ms = RETENTION_MS;
+	return run_op(f, &op);
+}
+
+/* What the store does not know becomes completed, by the reference it had; whatever the
+ * request is that comes, it is not executed, and gets no answer. */
+static void what_is_restored_is_not_executed(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_status(restore(f, 1, OWN, 0), HPX_OK);
+	assert_string_equal(state_of(f, 1), "completed");
+	struct hpx_mark mark = mark_of(OWN);
+	struct hpx_record record = record_of(f, 1);
+	assert_true(hpx_mark_eq(&record.mark, &mark));
+	assert_string_equal(events_of(f, 1), "restored");
+	for (unsigned body = BODY; body < BODY + 2; body++)
+		assert_string_equal(reserve(f, 1, body, OLD), "replay");
+	assert_status(complete(f, 1, OWN, "late"), HPX_STALE);
+	assert_true(!record_of(f, 1).kept);
+	/* The same again changes nothing; another reference of the key is refused. */
+	assert_status(restore(f, 1, OWN, 0), HPX_OK);
+	assert_status(restore(f, 1, OLD, 0), HPX_REFUSED);
+	assert_string_equal(events_of(f, 1), "restored");
+	assert_status(restore(f, 2, OWN, 402), HPX_OK);
+	assert_int_equal(record_of(f, 2).status, 402);
+	advance(f, RETENTION_MS + 1);
+	assert_string_equal(reserve(f, 1, BODY, OLD), "created");
+}
+
+/* A live record of the key stays as it is; an expired one makes room. */
+static void a_live_record_is_not_restored_over(void **state)
+{
+	static const enum hpx_state live[] = { S(IN_PROGRESS), S(COMPLETED), S(UNKNOWN), S(FAILED_RETRYABLE) };
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < sizeof(live) / sizeof(live[0]); i++) {
+		bring_to(f, i, live[i], OWN);
+		struct hpx_record before = record_of(f, i);
+		assert_status(restore(f, i, OLD, 0), HPX_REFUSED);
+		assert_status(restore(f, i, OWN, 0), live[i] == S(COMPLETED) ? HPX_OK : HPX_REFUSED);
+		struct hpx_record after = record_of(f, i);
+		assert_string_equal(hpx_state_name(after.state), hpx_state_name(before.state));
+		assert_int_equal(after.changed_ms, before.changed_ms);
+		assert_true(hpx_mark_eq(&after.mark, &before.mark));
+	}
+	advance(f, RETENTION_MS + 1);
+	for (unsigned i = 0; i < sizeof(live) / sizeof(live[0]); i++) {
+		bool expired = live[i] == S(COMPLETED) || live[i] == S(FAILED_RETRYABLE);
+		assert_status(restore(f, i, OLD, 0), expired ? HPX_OK : HPX_REFUSED);
+		if (expired)
+			assert_string_equal(reserve(f, i, BODY + 1, 9), "replay");
+		assert_true(!expired || !record_of(f, i).kept);
+	}
+	struct hpx_store_op op = op_of(V(RESTORE), 9, OWN);
+	assert_status(run_op(f, &op), HPX_MISUSE);
+	assert_string_equal(state_of(f, 9), "none");
+}
+
 /* What happened to a reservation before its own completion comes, which says
  * where its row was and how it looked then. */
 enum between { NOTHING,
@@ -549,6 +613,8 @@ int main(void)
 		ON_EVERY_DRIVER(misuse_is_told_and_changes_nothing),
 		ON_EVERY_DRIVER(a_misuse_is_one_event_and_changes_nothing),
 		ON_EVERY_DRIVER(a_misuse_is_noted_once_for_each_reference),
+		ON_EVERY_DRIVER(what_is_restored_is_not_executed),
+		ON_EVERY_DRIVER(a_live_record_is_not_restored_over),
 	};
 	return run_on_drivers("verb", tests);
 }

@@ -90,9 +90,10 @@ static enum hpx_status put_row(struct hpx_memory_store *m, struct hpx_memory_row
 		if (answer == NULL)
 			return HPX_NOMEM;
 	}
-	HPX_ASSERT(!anew || op->verb == HPX_VERB_RESERVE);
-	if (anew)
-		status = hpx_memory_row_describe(row, op->reserve.description ? op->reserve.description : &nothing);
+	if (anew) {
+		const struct hpx_description *description = hpx_op_description(op);
+		status = hpx_memory_row_describe(row, description != NULL ? description : &nothing);
+	}
 	if (status == HPX_OK)
 		status = add_event(m, change, op);
 	if (status != HPX_OK) {

@@ -515,7 +515,6 @@ void hpx_pg_row_change(struct hpx_pg_batch *batch, struct hpx_pg_row *row,
 		return;
 	case HPX_WRITE_INSERT:
 	case HPX_WRITE_REPLACE:
-		HPX_ASSERT(op->verb == HPX_VERB_RESERVE);
 		row->replaced |= change->write == HPX_WRITE_REPLACE;
 		drop_answer(row);
 		row->described = op;

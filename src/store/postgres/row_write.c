@@ -115,10 +115,10 @@ static void put_record(struct hpx_pg_columns *columns, const struct hpx_pg_row *
 void hpx_pg_put_description(struct hpx_pg_columns *columns, const struct hpx_store_op *op)
 {
 	static const struct hpx_description nothing;
-	const struct hpx_description *d =
-		op != NULL && op->reserve.description != NULL ? op->reserve.description : &nothing;
+	const struct hpx_description *d = op != NULL ? hpx_op_description(op) : NULL;
 
-	HPX_ASSERT(op == NULL || op->verb == HPX_VERB_RESERVE);
+	if (d == NULL)
+		d = &nothing;
 	hpx_pg_put_text(columns, d->tenant);
 	hpx_pg_put_text(columns, d->scope);
 	hpx_pg_put_text(columns, d->key);

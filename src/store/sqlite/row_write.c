@@ -629,7 +629,8 @@ enum hpx_status hpx_sqlite_row_remove(struct hpx_sqlite_store *s, const struct h
 }
 
 /* A first attempt goes into the open generation of its class; where there is none on a
- * borrowed connection, and what waits for its job, is aside from the start. */
+ * borrowed connection, what waits for its job and what was restored is aside from the
+ * start. */
 static enum hpx_status insert(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row,
 			      const struct hpx_change *change, const struct hpx_description *description)
 {
@@ -767,11 +768,12 @@ static enum hpx_status write_rows(struct hpx_sqlite_store *s, const struct hpx_s
 	const struct hpx_description *d = NULL;
 	enum hpx_status status;
 
-	HPX_ASSERT(!anew || op->verb == HPX_VERB_RESERVE); /* only a reservation has a description */
 	HPX_ASSERT(change->write == HPX_WRITE_NOTHING ||
 		   row->found.exists == (change->write != HPX_WRITE_INSERT));
 	if (anew)
-		d = op->reserve.description != NULL ? op->reserve.description : &no_texts;
+		d = hpx_op_description(op);
+	if (anew && d == NULL)
+		d = &no_texts;
 	switch (change->write) {
 	case HPX_WRITE_INSERT:
 		return insert(s, row, change, d);

@@ -273,6 +273,26 @@ static void nothing_resumes_once_the_upstream_has_forgotten(void **state)
 	}
 }
 
+/* Of a restored record nobody knows the request: any request learns that it happened. */
+static void a_record_without_a_request_is_compared_with_none(void **state)
+{
+	(void)state;
+	for (unsigned bits = 0; bits < 4; bits++) {
+		struct situation s = { .state = HPX_STATE_COMPLETED, .fingerprint = bits & 1 ? OTHER : SAME };
+		struct hpx_record r = make_record(&s);
+		struct hpx_ask ask = { .token = asking, .recipe = { { 5 } }, .fingerprint = { 7 } };
+		struct hpx_moment now = { .wall_ms = NOW, .lease_ms = LEASE_NOW };
+		struct hpx_decision d;
+
+		r.recipe = hpx_recipe_unknown();
+		if (bits & 2)
+			ask.recipe = r.recipe;
+		hpx_decide(&r, &ask, &policy, &now, &d);
+		assert_string_equal(hpx_decision_name(d.kind), "replay");
+		assert_false(d.write);
+	}
+}
+
 /* FIELD 19: unreadable is unknown, never absent. */
 static void a_broken_record_counts_as_unknown(void **state)
 {
@@ -297,6 +317,7 @@ int main(void)
 		cmocka_unit_test(a_new_use_of_an_expired_key_has_another_reference),
 		cmocka_unit_test(a_retry_keeps_the_reference_and_counts_on),
 		cmocka_unit_test(the_route_says_what_becomes_of_a_lost_attempt),
+		cmocka_unit_test(a_record_without_a_request_is_compared_with_none),
 		cmocka_unit_test(nothing_resumes_once_the_upstream_has_forgotten),
 		cmocka_unit_test(a_broken_record_counts_as_unknown),
 	};

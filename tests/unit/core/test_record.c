@@ -60,33 +60,34 @@ static const struct {
 	const char *to;
 } diagram[] = {
 	/* reserve, complete, fail, release, lose, renew, advance, conclude, sweep,
-	 * apply, unapply, forget, accept, requeue, abandon, extend */
-	{ HPX_STATE_NONE, 0, UNKNOWN, false, "I...........P..." },
-	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, false, ".CFNU==FU......." },
-	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, false, ".CFFU==FU......." },
-	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, true, ".CUUU==FU......." },
-	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, true, ".CUUU==FU......." },
-	{ HPX_STATE_IN_PROGRESS, 1, RESUME, false, ".CFNF==FF......." },
-	{ HPX_STATE_IN_PROGRESS, 2, RESUME, false, ".CFFF==FF......." },
-	{ HPX_STATE_IN_PROGRESS, 1, RESUME, true, ".CFFF==FF......." },
-	{ HPX_STATE_IN_PROGRESS, 2, RESUME, true, ".CFFF==FF......." },
-	{ HPX_STATE_IN_PROGRESS, 1, VOID, false, ".CFNF==FF......." },
-	{ HPX_STATE_IN_PROGRESS, 2, VOID, false, ".CFFF==FF......." },
-	{ HPX_STATE_IN_PROGRESS, 1, VOID, true, ".CFFF==FF......." },
-	{ HPX_STATE_IN_PROGRESS, 2, VOID, true, ".CFFF==FF......." },
-	{ HPX_STATE_FAILED_RETRYABLE, 1, UNKNOWN, false, "I..........NP..=" },
-	{ HPX_STATE_FAILED_RETRYABLE, 1, RESUME, true, "I..........NP..=" },
-	{ HPX_STATE_COMPLETED, 1, UNKNOWN, false, ".=.....=...N...=" },
-	{ HPX_STATE_COMPLETED, 1, VOID, true, ".=.....=...N...=" },
-	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, false, ".CFN=.=F.CF..P.." },
-	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, false, ".CFF=.=F.CF..P.." },
-	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, true, ".C===.=F.CF..P.." },
-	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, true, ".C===.=F.CF..P.." },
-	{ HPX_STATE_UNKNOWN, 1, RESUME, true, ".CFF=.=F.CF..P.." },
-	{ HPX_STATE_PENDING, 1, UNKNOWN, false, ".C..U........=C." },
-	{ HPX_STATE_PENDING, 2, UNKNOWN, false, ".C..U........=C." },
-	{ HPX_STATE_PENDING, 1, RESUME, false, ".C..U........=C." },
-	{ HPX_STATE_PENDING, 1, VOID, false, ".C..U........=C." },
+	 * apply, unapply, forget, accept, requeue, abandon, extend,
+	 * restore */
+	{ HPX_STATE_NONE, 0, UNKNOWN, false, "I...........P...C" },
+	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, false, ".CFNU==FU........" },
+	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, false, ".CFFU==FU........" },
+	{ HPX_STATE_IN_PROGRESS, 1, UNKNOWN, true, ".CUUU==FU........" },
+	{ HPX_STATE_IN_PROGRESS, 2, UNKNOWN, true, ".CUUU==FU........" },
+	{ HPX_STATE_IN_PROGRESS, 1, RESUME, false, ".CFNF==FF........" },
+	{ HPX_STATE_IN_PROGRESS, 2, RESUME, false, ".CFFF==FF........" },
+	{ HPX_STATE_IN_PROGRESS, 1, RESUME, true, ".CFFF==FF........" },
+	{ HPX_STATE_IN_PROGRESS, 2, RESUME, true, ".CFFF==FF........" },
+	{ HPX_STATE_IN_PROGRESS, 1, VOID, false, ".CFNF==FF........" },
+	{ HPX_STATE_IN_PROGRESS, 2, VOID, false, ".CFFF==FF........" },
+	{ HPX_STATE_IN_PROGRESS, 1, VOID, true, ".CFFF==FF........" },
+	{ HPX_STATE_IN_PROGRESS, 2, VOID, true, ".CFFF==FF........" },
+	{ HPX_STATE_FAILED_RETRYABLE, 1, UNKNOWN, false, "I..........NP..=." },
+	{ HPX_STATE_FAILED_RETRYABLE, 1, RESUME, true, "I..........NP..=." },
+	{ HPX_STATE_COMPLETED, 1, UNKNOWN, false, ".=.....=...N...=." },
+	{ HPX_STATE_COMPLETED, 1, VOID, true, ".=.....=...N...=." },
+	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, false, ".CFN=.=F.CF..P..." },
+	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, false, ".CFF=.=F.CF..P..." },
+	{ HPX_STATE_UNKNOWN, 1, UNKNOWN, true, ".C===.=F.CF..P..." },
+	{ HPX_STATE_UNKNOWN, 2, UNKNOWN, true, ".C===.=F.CF..P..." },
+	{ HPX_STATE_UNKNOWN, 1, RESUME, true, ".CFF=.=F.CF..P..." },
+	{ HPX_STATE_PENDING, 1, UNKNOWN, false, ".C..U........=C.." },
+	{ HPX_STATE_PENDING, 2, UNKNOWN, false, ".C..U........=C.." },
+	{ HPX_STATE_PENDING, 1, RESUME, false, ".C..U........=C.." },
+	{ HPX_STATE_PENDING, 1, VOID, false, ".C..U........=C.." },
 };
 
 static char letter_of(enum hpx_state state)
@@ -100,6 +101,7 @@ static struct hpx_move_args args_for(enum hpx_move move, struct hpx_token token)
 	return (struct hpx_move_args){
 		.now = { .wall_ms = NOW, .lease_ms = 500 },
 		.token = token,
+		.mark = mark,
 		.status = move == HPX_MOVE_COMPLETE || move == HPX_MOVE_APPLY ||
 					  move == HPX_MOVE_ABANDON ?
 				  200 :
@@ -180,6 +182,29 @@ static void what_failed_and_happened_is_completed(void **state)
 		assert_string_equal(hpx_state_name(r.state),
 				    rows[i].want == HPX_OK ? "completed" : "failed_retryable");
 	}
+}
+
+/* A restored record has nothing but its reference, and that it happened: nobody's token
+ * writes to it, and no answer is ever stored with it. */
+static void what_is_restored_has_no_request_and_no_answer(void **state)
+{
+	struct hpx_record r = { .state = HPX_STATE_NONE };
+	struct hpx_move_args args = args_for(HPX_MOVE_RESTORE, mine);
+	struct hpx_move_args complete = args_for(HPX_MOVE_COMPLETE, mine);
+
+	(void)state;
+	args.mark = (struct hpx_mark){ { 0 } };
+	assert_status(hpx_record_move(&r, HPX_MOVE_RESTORE, &args), HPX_REFUSED);
+	args.mark = mark;
+	args.tombstone_ms = 9;
+	assert_status(hpx_record_move(&r, HPX_MOVE_RESTORE, &args), HPX_OK);
+	assert_string_equal(hpx_state_name(r.state), "completed");
+	assert_true(hpx_mark_eq(&r.mark, &mark) && hpx_token_is_void(&r.token));
+	assert_true(hpx_recipe_is_unknown(&r.recipe) && !r.kept);
+	assert_int_equal(r.expires_ms, NOW + RETENTION);
+	assert_int_equal(r.tombstone_ms, 9);
+	assert_int_equal(r.status, 0);
+	assert_status(hpx_record_move(&r, HPX_MOVE_COMPLETE, &complete), HPX_STALE);
 }
 
 /* Settled without an answer, an operation has the status that was seen, unless that was a
@@ -508,6 +533,7 @@ int main(void)
 		cmocka_unit_test(another_token_changes_nothing),
 		cmocka_unit_test(what_failed_and_happened_is_completed),
 		cmocka_unit_test(no_status_is_invented),
+		cmocka_unit_test(what_is_restored_has_no_request_and_no_answer),
 		cmocka_unit_test(the_last_error_is_named_and_stays),
 		cmocka_unit_test(the_errors_are_a_closed_list),
 		cmocka_unit_test(a_live_lease_is_not_swept),
