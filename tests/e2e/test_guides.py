@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import textwrap
@@ -11,7 +12,7 @@ import textwrap
 import pytest
 
 from conftest import require_program
-from harness import check
+from harness import check, postgres
 from harness.gateway import ROOT, binary, free_port
 from harness.secret import new_key
 
@@ -224,7 +225,7 @@ def test_on_call(walk, site):
     """An operation whose answer was lost is found, shown, asked about, and settled in three ways."""
     there = site({"routes": [{"match": "POST /payments", "server_error": "unknown"}]})
     store = f" --store {there.gateway.config['store']}"
-    one = walk("on-call.md")
+    one = walk("on-call.md", exchanges=[("https://api.example", f"http://127.0.0.1:{there.provider.port}")])
     resolves = one.lines("hapax keys resolve")
     assert len(resolves) == 3, resolves
     for line, retried in zip(resolves, (200, 409, 200)):
@@ -233,7 +234,7 @@ def test_on_call(walk, site):
         listed = one.run(one.line("hapax keys ls --state unknown") + store)
         short = re.search(r"^([0-9a-f]{12}) +unknown", listed, re.M).group(1)
         assert "outcome" in one.run(one.line("hapax keys show").replace("4c16a6a396e2", short) + store)
-        (one.folder / "answer.http").write_text("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}")
+        one.run(one.line("curl -i --http1.1"), REFERENCE=short)
         one.run(line.replace("4c16a6a396e2", short) + store)
         answer = there.gateway.post("/payments", key=key, behave="reset=after" if retried == 409 else "")
         assert answer.status == retried, (line, answer)
@@ -259,7 +260,9 @@ def test_for_clients(walk):
     assert json.loads((one.folder / "answer.json").read_text())["amount"] == 13
     listed = one.run(one.line("hapax call --list"), **home)
     assert len(re.findall("POST", listed)) == 3, listed
-    one.run(next(line for line in one.lines("hapax call --resume") if "--resume 7" not in line), **home)
+    everything, one_of_them = one.lines("hapax call --resume")
+    one.run(everything, **home)
+    assert "there is no call 7" in one.run(one_of_them, code=1, **home)
     assert one.stop()[0].count("payment ") == 3
 
 
@@ -274,6 +277,81 @@ def test_verify(walk):
     done = subprocess.run(["sh", "-c", real], cwd=one.folder, capture_output=True, text=True, timeout=120, check=False,
                           env=environment())
     assert "nothing happens twice" in done.stdout, done.stdout + done.stderr
+
+
+def test_coverage(walk):
+    """The description of the guide gives the report of the guide, and each of its lines runs."""
+    one = walk("coverage.md")
+    (one.folder / "openapi.yaml").write_text(one.block("openapi: 3.0.3"))
+    whole = one.lines("hapax coverage openapi.yaml")
+    assert one.run(whole[0], code=1) == one.block("money ")
+    assert one.run(next(line for line in whole if "--critical" in line), code=1)
+    one.run(next(line for line in whole if "--print-baseline" in line), code=0)
+    assert (one.folder / "coverage-baseline.txt").read_text() == one.block("# Gaps that")
+    one.run(next(line for line in whole if line.endswith("--baseline coverage-baseline.txt")))
+    assert one.run(next(line for line in whole if "--routes" in line)) == one.block("# `required` where")
+    start_service(one)
+    one.serve(one.line("hapax serve").removesuffix(" &"))
+    pay = f"curl -s http://127.0.0.1:{one.ports[8080]}/v1/notes -d x"
+    one.run(pay)
+    seen = next(line for line in one.lines("hapax coverage --admin"))
+    check.until(lambda: "/v1/notes" in one.run(f"{seen} || true"), "the request without a key is seen")
+    one.run(next(line for line in whole if "--admin" in line), code=1)
+    (one.folder / "hapax.yaml").write_text("upstream: http://127.0.0.1:9\nroutes: [{match: POST /v1/notes}]\n")
+    assert "guarded by route POST /v1/notes" in one.run(next(line for line in whole if "--config" in line))
+    (one.folder / "access.log").write_text('192.0.2.1 - - [18/Nov/2026:08:00:00 +0000] "POST /v1/notes HTTP/1.1" 201 5\n')
+    (one.folder / "checkout.har").write_text('{"log": {"version": "1.2", "entries": []}}')
+    one.run(next(line for line in whole if "--traffic" in line), code=1)
+
+
+def test_logs_and_metrics(walk, site):
+    """The line that looks at the metrics finds the reservations."""
+    there = site({})
+    assert there.gateway.post("/payments").status == 200
+    one = walk("logs-and-metrics.md", exchanges=[("http://127.0.0.1:8081", f"http://{there.gateway.config['admin']}")])
+    assert 'outcome="created"' in one.run(one.line("curl -s"))
+
+
+def test_history(walk, site):
+    """The reference's two lines: one key, and a month as CSV."""
+    there = site({})
+    key = "8e03978e-40d5-43dd-bc93-6894a57f9324"
+    assert there.gateway.post("/payments", key=key).status == 200
+    one = walk("../reference/cli.md", exchanges=[("--since 2026-03-01 --until 2026-04-01", "--since 1h")])
+    by_key, month = one.lines("hapax history")
+    store = f" --store {there.gateway.config['store']}"
+    assert key in one.run(by_key + store)
+    one.run(month.replace(" > ", f"{store} > "))
+    rows = (one.folder / "march.csv").read_text().splitlines()
+    assert len(rows) == 2 and key in rows[1], rows
+
+
+def test_backup_of_the_guide(walk, site):
+    """The copy of a running store is one."""
+    if not shutil.which("sqlite3"):
+        pytest.skip("not installed: sqlite3 (make recipes installs it)")
+    there = site({"store": "sqlite:hapax.db"})
+    assert there.gateway.post("/payments").status == 200
+    one = walk("operate.md", exchanges=[("/var/lib/hapax", str(there.gateway.folder)), ("/backup/", "")])
+    one.run(one.line("sqlite3 "))
+    assert "completed" in one.run("hapax keys ls --store sqlite:hapax.db")
+
+
+def test_migrate(walk, tmp_path):
+    """The owner's line makes the schema, which --check then finds."""
+    if postgres.programs() is None:
+        pytest.skip("not installed: postgresql")
+    cluster = postgres.Cluster()
+    try:
+        cluster.sql("CREATE ROLE owner LOGIN SUPERUSER")
+        cluster.sql("CREATE DATABASE payments OWNER owner")
+        one = walk("postgres.md", exchanges=[("owner@db.example/payments", f"owner@/payments?host={cluster.folder}")])
+        line = one.line("hapax migrate --store")
+        assert "schema" in one.run(f"{line} --check", code=1)
+        one.run(line)
+        one.run(f"{line} --check")
+    finally:
+        cluster.close()
 
 
 def test_the_export_and_the_clock(walk, site):
