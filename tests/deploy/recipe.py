@@ -132,8 +132,8 @@ class Recipe:
             return ""
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", line], cwd=self.folder, env=self.env, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_SECONDS, check=False)
-        if done.returncode != 0 and line.startswith("npm ci"):
-            missing(f"npm ci did not get its packages: {done.stderr[-300:]}")
+        if done.returncode != 0 and line.startswith("npm install"):
+            missing(f"npm did not get its packages: {done.stderr[-300:]}")
         assert done.returncode == 0, f"$ {line}\nexit {done.returncode}\n{done.stdout}{done.stderr}\n{self.logs()}"
         return done.stdout
 

@@ -1,6 +1,7 @@
 """Shows that the pages of docs/recipes are what the tests run: every file they show is
 the file in examples/recipes, every recipe has its parts and its test, and the index and
 the list of packages have all of them."""
+import json
 import re
 
 import pytest
@@ -40,6 +41,13 @@ def test_it_has_its_parts(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_it_can_be_found(name):
     assert f"({name}.md)" in page("README")
+
+
+@pytest.mark.parametrize("name", ["express", "stripe"])
+def test_it_installs_what_is_pinned(name):
+    """A reader with nothing but the page gets the version that the test runs."""
+    for package, version in json.loads((FILES / name / "package.json").read_text(encoding="utf-8"))["dependencies"].items():
+        assert any(line.startswith("npm install") and f"{package}@{version}" in line for line in commands(name))
 
 
 def test_every_block_is_closed():
