@@ -494,8 +494,8 @@ BEGIN
 	UPDATE hapax.operation u SET advanced = true, revision = u.revision + 1 WHERE u.id = o.id;
 END $$;
 
--- An entry for each of these, which are about to be used again; none where none is to be
--- written.
+-- An entry for each of these, which are about to be used again or forgotten; none where none
+-- is to be written.
 CREATE OR REPLACE FUNCTION hapax.keep_history(ids uuid[], now_ms bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 	INSERT INTO hapax.history (id, rest, mark, created, changed, attempt, status, state, tenant,

@@ -578,7 +578,7 @@ static const struct hpx_option rows[] = {
 		  "read in its last minutes which operations were removed." },
 	{ "history.retention", HPX_OPTION_DURATION, GLOBAL(history_retention_ms), .default_value = "0s",
 	  RANGE(0, 36500 * DAY), .example = "400d",
-	  .text = "How long something is left of a finished operation after it was deleted, in the "
+	  .text = "How long something is left of a finished operation after it was deleted, by the reaper or by hapax keys forget, in the "
 		  "table hapax_history (SQLite) or hapax.history (PostgreSQL): who, what, when, status; "
 		  "no body. Counted from when the request "
 		  "came; 0: nothing is left. With PostgreSQL the same for all gateways of a "

@@ -278,6 +278,41 @@ static void a_used_again_key_leaves_an_entry_before_it_is_reaped(void **state)
 	assert_int_equal(history(f).count, 2);
 }
 
+/* A plain one, one with a past, and a tombstone: what a person forgets had happened. */
+static void a_forgotten_operation_leaves_an_entry(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_policy plain = with(0, HPX_EXPIRED_EXECUTE);
+	struct hpx_policy buried = with(TOMBSTONE_MS, HPX_EXPIRED_EXECUTE);
+
+	keep_history(f, 400 * DAY_MS);
+	complete_all(f, &buried, 1);
+	advance(f, RETENTION_MS + 1);
+	reap_all(f);
+	assert_string_equal(ask(f, &plain, 2, BODY, A), "created");
+	assert_status(complete(f, 2, A, "done"), HPX_OK);
+	assert_string_equal(ask(f, &plain, 3, BODY, A), "created");
+	assert_status(act(f, HPX_VERB_FAIL, 3, A), HPX_OK);
+	assert_string_equal(ask(f, &plain, 3, BODY, B), "retried");
+	assert_status(complete(f, 3, B, "done"), HPX_OK);
+	/* Released, and of unknown outcome: neither is finished. */
+	assert_string_equal(ask(f, &plain, 4, BODY, A), "created");
+	assert_status(act(f, HPX_VERB_RELEASE, 4, A), HPX_OK);
+	bring_to(f, 5, HPX_STATE_UNKNOWN, A);
+	for (unsigned key = 1; key <= 5; key++) {
+		struct hpx_store_op op = op_of(HPX_VERB_FORGET, key, 0);
+
+		op.mark = mark_of(A);
+		op_forces(&op, true);
+		assert_status(run_op(f, &op), key == 4 ? HPX_NOT_FOUND : HPX_OK);
+		assert_string_equal(state_of(f, key), "none");
+		assert_int_equal(history(f).count, 3);
+	}
+	assert_string_equal(ask(f, &plain, 2, BODY, B), "created");
+	assert_status(complete(f, 2, B, "anew"), HPX_OK);
+	assert_int_equal(history(f).count, 4);
+}
+
 static void without_a_history_nothing_is_left(void **state)
 {
 	struct fixture *f = *state;
@@ -453,6 +488,7 @@ int main(void)
 		ON_EVERY_DRIVER(a_person_forgets_a_tombstone),
 		ON_KEEPING_DRIVERS(every_finished_operation_is_told_once),
 		ON_KEEPING_DRIVERS(a_used_again_key_leaves_an_entry_before_it_is_reaped),
+		ON_KEEPING_DRIVERS(a_forgotten_operation_leaves_an_entry),
 		ON_KEEPING_DRIVERS(without_a_history_nothing_is_left),
 		ON_KEEPING_DRIVERS(turned_off_the_history_stays),
 		ON_KEEPING_DRIVERS(the_history_is_searched),

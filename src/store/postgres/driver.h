@@ -107,7 +107,7 @@ struct hpx_pg_row {
 	const struct hpx_route_key *route_key; /* reserved with it, to be stored */
 	const struct hpx_answer *answer;       /* to be stored */
 	bool answer_gone;                      /* to be removed */
-	bool replaced;                         /* an expired one, as it was read, is used again */
+	bool told;                             /* as it was read, it is used again or forgotten: an entry tells of it */
 	bool lease;                            /* the renewal is to be stored */
 	bool lease_gone;
 	bool lost; /* somebody else inserted it first */

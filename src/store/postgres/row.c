@@ -515,11 +515,12 @@ void hpx_pg_row_change(struct hpx_pg_batch *batch, struct hpx_pg_row *row,
 		return;
 	case HPX_WRITE_INSERT:
 	case HPX_WRITE_REPLACE:
-		row->replaced |= change->write == HPX_WRITE_REPLACE;
+		row->told |= change->write == HPX_WRITE_REPLACE;
 		drop_answer(row);
 		row->described = op;
 		break;
 	case HPX_WRITE_REMOVE:
+		row->told |= op->verb == HPX_VERB_FORGET && row->found.readable;
 		drop_answer(row);
 		row->described = NULL;
 		row->job = NULL;

@@ -141,7 +141,7 @@ static bool wants_update(const struct hpx_pg_row *row)
 
 static bool wants_history(const struct hpx_pg_row *row)
 {
-	return row->changed && row->stored && row->replaced;
+	return row->changed && row->stored && row->told;
 }
 
 static bool wants_describe(const struct hpx_pg_row *row)

@@ -752,8 +752,9 @@ static enum hpx_status move_question(struct hpx_sqlite_store *s, const struct hp
 	return status;
 }
 
-/* The operation that the key stood for until now is over, and the reaper never sees it. */
-static enum hpx_status keep_replaced(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row)
+/* The operation that the key stood for until now is over, and the reaper never sees it: the
+ * key is used again, or a person forgets it. */
+static enum hpx_status keep_unreaped(struct hpx_sqlite_store *s, const struct hpx_sqlite_row *row)
 {
 	int64_t retention_ms = 0;
 	enum hpx_status status = hpx_sqlite_history_rule(&s->writer, &retention_ms);
@@ -780,10 +781,11 @@ static enum hpx_status write_rows(struct hpx_sqlite_store *s, const struct hpx_s
 	case HPX_WRITE_LEASE:
 		return renew(s, row, op, change->record);
 	case HPX_WRITE_REMOVE:
-		return hpx_sqlite_row_remove(s, row);
+		status = op->verb == HPX_VERB_FORGET ? keep_unreaped(s, row) : HPX_OK;
+		return status == HPX_OK ? hpx_sqlite_row_remove(s, row) : status;
 	case HPX_WRITE_REPLACE:
 	case HPX_WRITE_UPDATE:
-		status = change->write == HPX_WRITE_REPLACE ? keep_replaced(s, row) : HPX_OK;
+		status = change->write == HPX_WRITE_REPLACE ? keep_unreaped(s, row) : HPX_OK;
 		if (status == HPX_OK)
 			status = update(s, row, change, d);
 		return status == HPX_OK ? move_question(s, row, change) : status;
