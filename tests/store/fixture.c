@@ -364,6 +364,19 @@ unsigned reap(struct fixture *f)
 	return op.reap.count;
 }
 
+void reap_all(struct fixture *f)
+{
+	bool more = true;
+
+	for (unsigned i = 0; i < 200 && more; i++) {
+		struct hpx_store_op op = op_of(HPX_VERB_REAP, 0, 0);
+		op.reap.limit = 7;
+		assert_status(run_op(f, &op), HPX_OK);
+		more = op.reap.more || op.reap.count > 0;
+	}
+	assert_false(more);
+}
+
 void advance(struct fixture *f, int64_t ms)
 {
 	atomic_fetch_add(&f->store->wall_shift_ms, ms);

@@ -90,6 +90,8 @@ enum hpx_status resolve(struct fixture *f, unsigned key, unsigned first, bool ap
 void bring_to(struct fixture *f, unsigned key, enum hpx_state state, unsigned token);
 unsigned sweep(struct fixture *f);
 unsigned reap(struct fixture *f);
+/* Until nothing more is reaped; on SQLite a generation goes once it was closed. */
+void reap_all(struct fixture *f);
 /* Time passes, on both clocks. */
 void advance(struct fixture *f, int64_t ms);
 

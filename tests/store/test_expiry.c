@@ -39,20 +39,6 @@ static const char *ask(struct fixture *f, const struct hpx_policy *by, unsigned 
 	return name;
 }
 
-/* Until nothing more is reaped; on SQLite a generation goes once it was closed. */
-static void reap_all(struct fixture *f)
-{
-	bool more = true;
-
-	for (unsigned i = 0; i < 200 && more; i++) {
-		struct hpx_store_op op = op_of(HPX_VERB_REAP, 0, 0);
-		op.reap.limit = 7;
-		assert_status(run_op(f, &op), HPX_OK);
-		more = op.reap.more || op.reap.count > 0;
-	}
-	assert_false(more);
-}
-
 static void complete_all(struct fixture *f, const struct hpx_policy *by, unsigned count)
 {
 	for (unsigned key = 1; key <= count; key++) {

@@ -179,19 +179,6 @@ static void what_is_gone_is_not_found(void **state)
 	assert_only(f, 2, B, "11");
 }
 
-static void reap_until_gone_or_buried(struct fixture *f)
-{
-	bool more = true;
-
-	for (int i = 0; i < 200 && more; i++) {
-		struct hpx_store_op op = op_of(HPX_VERB_REAP, 0, 0);
-		op.reap.limit = 7;
-		assert_status(run_op(f, &op), HPX_OK);
-		more = op.reap.more || op.reap.count > 0;
-	}
-	assert_false(more);
-}
-
 /* The record of a tombstone is still there, wherever it was moved to: a late message may be
  * about it, so that another tenant's operation with the same key is not the only one. */
 static void a_tombstone_is_found_until_its_end(void **state)
@@ -210,7 +197,7 @@ static void a_tombstone_is_found_until_its_end(void **state)
 	assert_string_equal(reserve_by(f, &buried, 2, B, &later), "retried");
 	assert_status(complete(f, 2, B, "done"), HPX_OK);
 	advance(f, RETENTION_MS + 1);
-	reap_until_gone_or_buried(f);
+	reap_all(f);
 	assert_null(body_of(f, 1));
 	assert_null(body_of(f, 2));
 	assert_only(f, 1, A, "10");
@@ -226,7 +213,7 @@ static void a_tombstone_is_found_until_its_end(void **state)
 	assert_int_equal(rows(f), 3);
 	assert_status(complete(f, 1, B, "anew"), HPX_OK);
 	advance(f, 40 * (int64_t)RETENTION_MS);
-	reap_until_gone_or_buried(f);
+	reap_all(f);
 	assert_string_equal(state_of(f, 1), "none");
 	assert_string_equal(state_of(f, 2), "none");
 	assert_only(f, 3, A, "10");
