@@ -90,9 +90,12 @@ func attempt(url string, header http.Header, body []byte, key string, left time.
 		return nil, sent, err
 	}
 	defer response.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	content, err := io.ReadAll(io.LimitReader(response.Body, 16<<20+1))
+	if err == nil && len(content) > 16<<20 {
+		err = io.ErrShortBuffer
+	}
 	if err != nil {
-		return nil, true, err // cut off: as good as lost
+		return nil, true, err // cut off, or too large: as good as lost
 	}
 	return &Answer{response.StatusCode, response.Header, content}, true, nil
 }

@@ -236,6 +236,19 @@ def test_tls(function, tmp_path):
         server.close()
 
 
+def test_an_answer_that_is_too_large(function):
+    """A part of it is never handed out as the answer: Go's bound makes it as good as lost, Java has none, and
+    PHP compares its length with what it says, however much came at once."""
+    large = answer(201, b"x" * (17 << 20))
+    kept = answer(409, b'{"code": "response_not_kept", "executed": "yes", "retry": "never"}', Content_Type="application/problem+json")
+    server = Script(large, kept)
+    try:
+        told = {"go": ["answer 409 "], "java": ["answer 201 "], "php": ["answer 201 ", "answer 409 "]}[function.language]
+        assert function(20, "k-1", "", server.url)[0] in told
+    finally:
+        server.close()
+
+
 def effects(shop):
     return len(shop.provider.ledger())
 
