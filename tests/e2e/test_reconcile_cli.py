@@ -167,6 +167,11 @@ def test_an_earlier_use_of_the_key_is_another(bench):
     assert found(report, "they_only") == [first] and found(report, "we_only") == [second]
 
 
+class NOBODY:  # pylint: disable=too-few-public-methods
+    """A target that nobody answers for."""
+    url = "http://127.0.0.1:9"
+
+
 RESTORE = ("--restore", "--reason", "the backup of the morning")
 
 
@@ -214,6 +219,21 @@ def test_what_is_not_restored_stays_open(bench):
     assert "stands for another operation" in texts[0] and "no operation's reference" in texts[1], texts
     assert "without success" in texts[2] and report["open"] == 3 and others(report, "they_only") == []
     assert report["they_only"]["listed"][3]["settled"] and bench.state(failed) == "completed"
+
+
+def test_what_was_under_way_in_a_backup_is_told(site):
+    """A job that is still queued would be sent again: it is open, until a person discards it."""
+    there = site(outbox_config(NOBODY, {"attempts": 5, "backoff": "1h", "backoff_max": "1h"}))
+    operator = Operator(there.gateway)
+    reference = owe(there.gateway)
+    check.until(lambda: operator.jobs("--state", "queued"), "the job waits for its second attempt")
+    (there.gateway.folder / "bank.csv").write_text(f"id\n{reference}\n")
+    reconcile = ("reconcile", "--ledger", "bank.csv", "--operation", "id", "--retention", "1h", *RESTORE)
+    assert "its job is queued here, and would be sent again" in operator.on(*reconcile, code=FAILED)
+    [job] = operator.jobs("--state", "queued")
+    operator.on("jobs", "discard", job["number"], "--reason", "the bank has it")
+    assert operator.jobs("--state", "queued") == []
+    assert operator.key(reference)["state"] != "pending"
 
 
 def test_restored_text_and_time(bench):
