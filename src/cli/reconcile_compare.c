@@ -69,13 +69,20 @@ static bool can_unapply(const struct hpx_reconciliation *run, const struct hpx_l
 	return ret_rule->settle_after_ms > 0;
 }
 
+/* For the history: the export's name, and the person's reason. */
+static struct hpx_span reason_of(struct hpx_reconciliation *run)
+{
+	const char *file = strrchr(run->ledger, '/') ? strrchr(run->ledger, '/') + 1 : run->ledger;
+
+	return hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason);
+}
+
 /* Hands the ledger's ruling to the store. HPX_CLOSED: the store failed, and a message
  * was printed. */
 static enum hpx_status write_ruling(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
 				    enum hpx_ruling ruling, const struct hpx_reconcile_rule *by,
 				    enum hpx_reconcile_move *ret_move)
 {
-	const char *file = strrchr(run->ledger, '/') ? strrchr(run->ledger, '/') + 1 : run->ledger;
 	int64_t now_ms = hpx_clock_wall_ms();
 	struct hpx_ruling_update update = {
 		.number = match->job != NULL ? match->job->delivery.number : 0,
@@ -88,7 +95,7 @@ static enum hpx_status write_ruling(struct hpx_reconciliation *run, const struct
 		.id = *hpx_ledger_match_id(match),
 		.mark = *hpx_ledger_match_mark(match),
 		.rule.update = &update,
-		.reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason),
+		.reason = reason_of(run),
 	};
 
 	struct hpx_buffer headers, body;
@@ -181,10 +188,9 @@ static uint32_t status_of(enum hpx_ruling ruling)
 static int write_restored(struct hpx_reconciliation *run, struct hpx_store_op *op,
 			  struct hpx_difference *place, const struct hpx_ledger_match *match)
 {
-	const char *file = strrchr(run->ledger, '/') ? strrchr(run->ledger, '/') + 1 : run->ledger;
 
 	HPX_ASSERT(run->restore != NULL && run->command.reason != NULL);
-	op->reason = hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason);
+	op->reason = reason_of(run);
 	int code = hpx_operator_write(&run->command, op);
 	if (code != HPX_EXIT_OK)
 		return code;
