@@ -246,6 +246,112 @@ static void many_are_taken_in_parts(void **state)
 	assert_int_equal(reaped, 75);
 }
 
+/* ---- rounds that are bounded by ids ---- */
+
+#define LARGE_ROW 2500
+#define LARGE_ROWS 3
+
+/* Rows as large as a tool that writes thousands at a time leaves them: all due, and of
+ * operations that are gone. */
+static void add_large_rows(const char *queue)
+{
+	char sql[256];
+
+	snprintf(sql, sizeof(sql), "INSERT INTO hapax.%s (at, ids) SELECT n, array_agg(gen_random_uuid()) "
+				   "FROM generate_series(1, %d) n, generate_series(1, %d) GROUP BY n",
+		 queue, LARGE_ROWS, LARGE_ROW);
+	cluster_sql(sql);
+}
+
+static long ids_in(const char *queue)
+{
+	char sql[128];
+
+	snprintf(sql, sizeof(sql), "SELECT coalesce(sum(cardinality(ids)), 0) FROM hapax.%s", queue);
+	return count_of(sql);
+}
+
+/* One round after the other until none says that there is more; each takes no more ids than
+ * it may, and makes no row that is larger than those it found. How many of the operations
+ * that are there were swept or reaped. */
+static unsigned run_rounds(struct fixture *f, const char *queue, enum hpx_verb verb, long ids_max)
+{
+	bool more = true;
+	unsigned count = 0;
+	long before = ids_in(queue);
+
+	for (unsigned round = 0; more; round++) {
+		struct hpx_store_op op = op_of(verb, 0, 0);
+		char largest[128];
+
+		op.sweep.limit = 3;
+		if (verb == HPX_VERB_REAP)
+			op.reap.limit = 100;
+		assert_status(run_op(f, &op), HPX_OK);
+		more = verb == HPX_VERB_REAP ? op.reap.more : op.sweep.more;
+		count += verb == HPX_VERB_REAP ? op.reap.count : op.sweep.count;
+		long left = ids_in(queue);
+		assert_in_range(before - left, 1, ids_max);
+		before = left;
+		snprintf(largest, sizeof(largest), "SELECT coalesce(max(cardinality(ids)), 0) FROM hapax.%s", queue);
+		assert_in_range(count_of(largest), 0, LARGE_ROW);
+		assert_written_down(f);
+		assert_true(round < 200);
+	}
+	assert_int_equal(before, 0);
+	return count;
+}
+
+/* However many ids the rows of a queue hold, one round looks up a bounded number of them;
+ * a larger row is split, and nothing in it is lost. */
+static void a_round_is_bounded_by_ids(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned key = 0; key < 20; key++) {
+		reserve(f, key, BODY, A);
+		if (key % 2 == 0)
+			complete(f, key, A, "x");
+	}
+	advance(f, RETENTION_MS + LEASE_MS + 1);
+	add_large_rows("flight");
+	assert_int_equal(run_rounds(f, "flight", HPX_VERB_SWEEP, 1000), 10);
+	add_large_rows("due");
+	assert_int_equal(run_rounds(f, "due", HPX_VERB_REAP, 100), 10);
+}
+
+/* More attempts go on than a round may sweep, in one row: those that were looked at are put
+ * off, and the round says that there is more, until all were looked at once. */
+static void what_goes_on_is_looked_at_once(void **state)
+{
+	struct fixture *f = *state;
+	unsigned rounds = 0;
+
+	for (unsigned key = 0; key < 10; key++) {
+		struct hpx_store_op op = op_of(HPX_VERB_RENEW, key, A);
+
+		reserve(f, key, BODY, A);
+		op.renew.lease_ms = 3 * LEASE_MS;
+		assert_status(run_op(f, &op), HPX_OK);
+	}
+	cluster_sql("WITH d AS (DELETE FROM hapax.flight RETURNING ids), "
+		    "i AS (SELECT unnest(ids) AS id FROM d) "
+		    "INSERT INTO hapax.flight (at, ids) SELECT 1, array_agg(id) FROM i");
+	advance(f, LEASE_MS + 1);
+	for (bool more = true; more; rounds++) {
+		struct hpx_store_op op = op_of(HPX_VERB_SWEEP, 0, 0);
+
+		op.sweep.limit = 3;
+		assert_status(run_op(f, &op), HPX_OK);
+		assert_int_equal(op.sweep.count, 0);
+		more = op.sweep.more;
+		assert_written_down(f);
+	}
+	assert_int_equal(rounds, 4);
+	advance(f, 2 * LEASE_MS);
+	assert_int_equal(sweep(f), 10);
+}
+
 /* ---- who dies in between ---- */
 
 /* The commit fails at its very end, as if the server had been killed. */
@@ -583,6 +689,8 @@ int main(void)
 		ON_POSTGRES(a_renewed_attempt_goes_into_another_row),
 		ON_POSTGRES(what_is_kept_for_longer_goes_into_another_row),
 		ON_POSTGRES(many_are_taken_in_parts),
+		ON_POSTGRES(a_round_is_bounded_by_ids),
+		ON_POSTGRES(what_goes_on_is_looked_at_once),
 		ON_POSTGRES(a_crash_leaves_the_row_as_it_was),
 		ON_POSTGRES(what_another_sweeper_takes_is_left_to_it),
 		ON_POSTGRES(nothing_is_lost_between_two_nodes_and_an_application),

@@ -66,10 +66,27 @@
 #define HPX_PG_SQL_NOT_ASIDE(from) \
 	"(SELECT a.id FROM hapax.aside a WHERE a.id = " from ".id) IS NULL"
 
-/* The rows of a queue by time that are due: taken, unless somebody else takes them. */
-#define HPX_PG_SQL_TAKE(table, now, limit) \
-	"DELETE FROM hapax." table " WHERE ctid = ANY(ARRAY(SELECT ctid FROM hapax." table \
-	" WHERE at <= " now "::int8 ORDER BY at LIMIT " limit "::int8 FOR UPDATE SKIP LOCKED))"
+/* The rows of a queue by time that are due: taken, unless somebody else takes them, with
+ * the ids of as many as hold `bound` ids together, and at most `limit` rows. `queue` says
+ * how many are due, counted up to the limit, and how many are taken. That is judged by
+ * their sizes without reading them: arrays are stored uncompressed, 16 bytes an id behind a
+ * header of 20 to 24 bytes. It is judged before it is known which rows somebody else holds:
+ * so the statement numbers the ids and puts back what is beyond the bound, in rows of that
+ * many ids. */
+#define HPX_PG_SQL_TAKE(table, now, limit, bound) \
+	"queue AS MATERIALIZED (SELECT count(*) AS due, count(*) FILTER (WHERE b.before < " bound "::int8) AS taken " \
+	"FROM (SELECT sum(q.size) OVER (ORDER BY q.at ROWS UNBOUNDED PRECEDING) - q.size AS before " \
+	"FROM (SELECT at, (pg_column_size(ids) - 20) / 16 AS size FROM hapax." table " WHERE at <= " now "::int8 " \
+	"ORDER BY at LIMIT " limit "::int8) q) b), " \
+	"taken AS (DELETE FROM hapax." table " WHERE ctid = ANY(ARRAY(SELECT ctid FROM hapax." table \
+	" WHERE at <= " now "::int8 ORDER BY at LIMIT (SELECT queue.taken FROM queue) FOR UPDATE SKIP LOCKED)) RETURNING ids), " \
+	"x AS MATERIALIZED (SELECT e.id, row_number() OVER () AS n " \
+	"FROM (SELECT DISTINCT unnest(ids) AS id FROM taken) e)"
+/* Whether more is due: 1, or 0, also where others hold all of it. `rest` is what the
+ * statement puts back at once. */
+#define HPX_PG_SQL_MORE(limit) \
+	"(SELECT count(*) FROM queue WHERE EXISTS (SELECT 1 FROM taken) AND (queue.due > queue.taken " \
+	"OR queue.due >= " limit "::int8 OR EXISTS (SELECT 1 FROM rest)))"
 
 /* ---- jobs and questions ----
  *
@@ -234,26 +251,27 @@
 	 * so is every commit before it. */ \
 	X(MARK, WRITER, "SELECT pg_logical_emit_message(true, 'hapax', '')") \
 \
-	/* Attempts whose lease may be over. What ended meanwhile is left out; what goes on  \
-	 * is put back. The first row says how many rows of flight were taken. */ \
+	/* Attempts whose lease may be over, at most $4 of them. What ended meanwhile is left \
+	 * out; what is beyond $4, or beyond the bound ($3), is put back. The first row says how \
+	 * many rows of flight were taken, and whether more are due. */ \
 	X(TAKE_FLIGHT, WRITER, \
-	  "WITH f AS (" HPX_PG_SQL_TAKE("flight", "$1", "$2") " RETURNING ids), " \
-							      "x AS MATERIALIZED (SELECT DISTINCT unnest(ids) AS id FROM f) " \
-							      "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM f) UNION ALL " \
-							      "SELECT o.id, o.rest, 0 FROM x JOIN hapax.operation o ON o.id = x.id " \
-							      "WHERE o.state NOT IN (2, 3, 4, 5)") \
+	  "WITH " HPX_PG_SQL_TAKE("flight", "$1", "$2", "$3") ", " \
+							      "live AS MATERIALIZED (SELECT o.id, o.rest, row_number() OVER () AS n FROM x " \
+							      "JOIN hapax.operation o ON o.id = x.id WHERE x.n <= $3::int8 AND o.state NOT IN (2, 3, 4, 5)), " \
+							      "rest AS (INSERT INTO hapax.flight (at, ids) SELECT $1::int8, array_agg(r.id) FROM " \
+							      "(SELECT x.id, (x.n - 1) / $3::int8 AS part FROM x WHERE x.n > $3::int8 " \
+							      "UNION ALL SELECT live.id, 0 FROM live WHERE live.n > $4::int8) r GROUP BY r.part RETURNING 1) " \
+							      "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM taken), " HPX_PG_SQL_MORE("$2") " UNION ALL " \
+																		    "SELECT live.id, live.rest, 0, 0 FROM live WHERE live.n <= $4::int8") \
 	X(PUT_FLIGHT, WRITER, \
 	  "INSERT INTO hapax.flight (at, ids) VALUES ($2::int8, $1::uuid[])") \
 	/* Of the rows of due that have come: what expired is deleted, or becomes a tombstone,  \
 	 * which is due once more; of what is deleted, an entry of the history is left. What    \
 	 * has not expired, and what somebody holds, is put back, like whatever is beyond the   \
-	 * limit ($2). The first row says how many rows were taken, and of how many operations; \
-	 * the others are                                                                      \
-	 * pending ones whose time is over, each with the job that answers it. */ \
+	 * limit ($2). The first row says how many expired, and whether more is due; the others \
+	 * are pending ones whose time is over, each with the job that answers it. */ \
 	X(REAP, WRITER, \
-	  "WITH d AS (" HPX_PG_SQL_TAKE("due", "$1", "$3") " RETURNING ids), " \
-							   "x AS MATERIALIZED (SELECT e.id, row_number() OVER () AS n " \
-							   "FROM (SELECT DISTINCT unnest(ids) AS id FROM d) e), " \
+	  "WITH " HPX_PG_SQL_TAKE("due", "$1", "$3", "$2") ", " \
 							   "seen AS MATERIALIZED (SELECT o.id, o.rest, o.mark, o.state, o.expires, " HPX_PG_SQL_REAP_AT " AS at, " HPX_PG_SQL_READABLE " AS readable FROM x JOIN hapax.operation o ON o.id = x.id " \
 							   "WHERE x.n <= $2::int8), " \
 							   "held AS MATERIALIZED (SELECT o.id, " HPX_PG_SQL_END " <= $1::int8 AS over " \
@@ -276,13 +294,14 @@
 							   "again AS (" HPX_PG_SQL_ADD_AGAIN("greatest(at, $1::int8 + 1000)", \
 											     "seen WHERE readable AND expires > 0 AND id NOT IN (SELECT h.id FROM held h)") "), " \
 																					    "tombs AS (" HPX_PG_SQL_ADD_AGAIN("at", "buried") "), " \
-																											      "rest AS (" HPX_PG_SQL_ADD_AGAIN("$1::int8", "x WHERE n > $2::int8") "), " \
-																																				   "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT s.id, 4, $1::int8 " \
-																																				   "FROM seen s WHERE NOT s.readable AND " HPX_PG_SQL_NOT_ASIDE("s") " ON CONFLICT (id) DO NOTHING) " \
-																																												     "SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM d), (SELECT count(*) FROM held) " \
-																																												     "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
-																																												     "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
-																																												     "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
+																											      "rest AS (INSERT INTO hapax.due (at, ids, written) SELECT $1::int8, array_agg(x.id), 0 FROM x " \
+																											      "WHERE x.n > $2::int8 GROUP BY (x.n - 1) / $2::int8 RETURNING 1), " \
+																											      "odd AS (INSERT INTO hapax.aside (id, state, changed) SELECT s.id, 4, $1::int8 " \
+																											      "FROM seen s WHERE NOT s.readable AND " HPX_PG_SQL_NOT_ASIDE("s") " ON CONFLICT (id) DO NOTHING) " \
+																																				"SELECT NULL::uuid, NULL::uuid, (SELECT count(*) FROM held), " HPX_PG_SQL_MORE("$3") " " \
+																																														     "UNION ALL SELECT s.id, s.rest, j.id, 0 FROM seen s LEFT JOIN hapax.job j " \
+																																														     "ON j.operation = s.id AND j.mark = s.mark AND j.answers " \
+																																														     "WHERE s.readable AND s.state = 5 AND s.expires BETWEEN 1 AND $1::int8") \
 	/* The next part ($2 rows) of the look over the whole table, if one is under way or  \
 	 * the last one began a day ago; gateways take turns. What should have been swept or  \
 	 * reaped ten minutes ago is written down again, and whatever should be aside is. */ \

@@ -15,8 +15,12 @@
 
 /* Whatever the submitter asks for: one op must not hold rows for long. */
 #define LIMIT_MAX 1000
-/* Rows of flight, or due, that one op takes; each holds the ids of a batch. */
+/* Rows of flight, or due, that one op takes at most; each holds the ids of a batch. */
 #define QUEUE_ROWS 64
+/* Ids of flight that one op takes, each a look-up in a table that may not be in memory.
+ * Of most of them the attempt has ended, so they are many more than an op may sweep; of
+ * due, an op takes as many as it may delete. */
+#define FLIGHT_IDS 1000
 /* Old events that one REAP deletes besides. */
 #define EVENTS_MAX 5000
 /* And old entries of the history. */
@@ -28,6 +32,8 @@
 
 static int64_t bounded(unsigned limit)
 {
+	if (limit == 0)
+		return 1;
 	return limit < LIMIT_MAX ? (int64_t)limit : LIMIT_MAX;
 }
 
@@ -52,6 +58,8 @@ static enum hpx_status take_flight(struct sweep_round *round)
 
 	hpx_pg_add_int8(&params, round->look.now.lease_ms);
 	hpx_pg_add_int8(&params, QUEUE_ROWS);
+	hpx_pg_add_int8(&params, FLIGHT_IDS);
+	hpx_pg_add_int8(&params, bounded(round->op->sweep.limit));
 	hpx_pg_send(&pipe, HPX_PG_BEGIN, NULL);
 	hpx_pg_send(&pipe, HPX_PG_TAKE_FLIGHT, &params);
 	PQclear(hpx_pg_take(&pipe));
@@ -67,20 +75,15 @@ static void put_back(struct sweep_round *round, const struct hpx_operation_id *i
 		round->back_ms = at_ms;
 }
 
-/* As many as the op may sweep are looked at; the others are due as they were. */
-static void choose(struct sweep_round *round)
+/* All that were taken, no more than the op may sweep. */
+static void look_at_taken(struct sweep_round *round)
 {
-	size_t limit = (size_t)bounded(round->op->sweep.limit);
 	struct hpx_operation_id id;
 
-	for (int row = 1; row < PQntuples(round->taken); row++) {
-		if (!hpx_pg_id_read(round->taken, row, &id))
-			continue;
-		if (round->batch.row_count < limit)
+	HPX_ASSERT(PQntuples(round->taken) - 1 <= bounded(round->op->sweep.limit));
+	for (int row = 1; row < PQntuples(round->taken); row++)
+		if (hpx_pg_id_read(round->taken, row, &id))
 			hpx_pg_batch_add(&round->batch, &id);
-		else
-			put_back(round, &id, round->look.now.lease_ms);
-	}
 	hpx_pg_batch_sort(&round->batch);
 	for (size_t i = 0; i < round->batch.row_count; i++)
 		round->batch.rows[i].to_lock = round->batch.rows[i].to_read = true;
@@ -119,7 +122,7 @@ static enum hpx_status sweep_taken(struct sweep_round *round)
 {
 	enum hpx_status status = HPX_OK;
 
-	choose(round);
+	look_at_taken(round);
 	if (round->batch.row_count > 0)
 		status = hpx_pg_look(round->s, &round->batch, &round->look, round->problem);
 	if (status != HPX_OK)
@@ -132,20 +135,21 @@ static enum hpx_status sweep_taken(struct sweep_round *round)
 
 static enum hpx_status run_sweep(struct sweep_round *round)
 {
-	int64_t taken = 0;
+	int64_t taken = 0, more = 0;
 	enum hpx_status status = hpx_pg_look_time(round->s, &round->look.now, round->problem);
 
 	if (status == HPX_OK)
 		status = take_flight(round);
-	if (status == HPX_OK && PQntuples(round->taken) > 0)
-		hpx_pg_int(round->taken, 0, 2, 0, INT64_MAX, &taken);
+	if (status == HPX_OK && (!hpx_pg_int(round->taken, 0, 2, 0, QUEUE_ROWS, &taken) ||
+				 !hpx_pg_int(round->taken, 0, 3, 0, 1, &more)))
+		status = HPX_CORRUPT;
 	if (status == HPX_OK && taken > 0) {
 		round->batch.written = true;
 		status = sweep_taken(round);
 	}
 	if (status != HPX_OK)
 		return hpx_pg_undo(round->s, status);
-	round->op->sweep.more = taken == QUEUE_ROWS;
+	round->op->sweep.more = more != 0;
 	return hpx_pg_commit(round->s, &round->batch, &round->look, round->problem);
 }
 
@@ -228,21 +232,21 @@ static enum hpx_status reap_due(struct hpx_pg_store *s, const struct hpx_store_o
 enum hpx_status hpx_pg_reap(struct hpx_pg_store *s, struct hpx_store_op *op, char *problem)
 {
 	PGresult *result = NULL;
-	int64_t rows = 0, count = 0;
+	int64_t count = 0, more = 0;
 	enum hpx_status status;
 
 	HPX_ASSERT(op->verb == HPX_VERB_REAP);
 	status = reap_due(s, op, &result, problem);
 	if (status == HPX_OK &&
-	    (result == NULL || !hpx_pg_int(result, 0, 2, 0, INT64_MAX, &rows) ||
-	     !hpx_pg_int(result, 0, 3, 0, LIMIT_MAX, &count)))
+	    (result == NULL || !hpx_pg_int(result, 0, 2, 0, LIMIT_MAX, &count) ||
+	     !hpx_pg_int(result, 0, 3, 0, 1, &more)))
 		status = HPX_CORRUPT;
 	if (status != HPX_OK) {
 		PQclear(result);
 		return hpx_pg_undo(s, status);
 	}
 	op->reap.count = (unsigned)count;
-	op->reap.more = rows == QUEUE_ROWS;
+	op->reap.more = more != 0;
 	if (PQntuples(result) > 1)
 		status = hpx_pg_abandon(s, op, result, 1, problem);
 	PQclear(result);
