@@ -218,19 +218,22 @@ struct slow {
 
 static bool begin_slow(struct hpx_check *check, struct slow *slow)
 {
+	const struct hpx_verify_exchange *answer;
+
 	if (!hpx_check_has_request(check, HPX_REQUEST_slow))
 		return false;
 	slow->op = hpx_check_op_new(check, HPX_REQUEST_slow);
 	if (slow->op == NULL)
 		return false;
-	slow->inflight = hpx_verify_begin(check->run, &(struct hpx_verify_variant){ .op = slow->op });
-	if (slow->inflight == NULL)
-		return hpx_check_undecided(check, "%s",
-					   hpx_verify_stop_reason(check->run) != NULL ?
-						   hpx_verify_stop_reason(check->run) :
-						   "the request cannot be sent");
-	hpx_verify_pause(check->run, PAUSE_MS);
-	return true;
+	slow->inflight = hpx_verify_begin_retry_429(
+		check->run, &(struct hpx_verify_variant){ .op = slow->op }, PAUSE_MS, &answer);
+	if (slow->inflight != NULL)
+		return true;
+	hpx_check_cite(check, answer);
+	if (hpx_verify_stop_reason(check->run) != NULL)
+		return hpx_check_undecided(check, "%s", hpx_verify_stop_reason(check->run));
+	return hpx_check_undecided(check, "`slow` (#%u) was answered before a retry could be sent: %s",
+				   answer->number, hpx_check_describe(check, answer));
 }
 
 /* Retries for as long as the first waits for its answer. A retry that is answered by a

@@ -149,6 +149,12 @@ const struct hpx_verify_exchange *hpx_verify_abandon(struct hpx_inflight *inflig
  * the run's settle time: a rate limit says nothing about keys. */
 const struct hpx_verify_exchange *hpx_verify_send_retry_429(struct hpx_verify *run,
 							    const struct hpx_verify_variant *variant);
+/* As hpx_verify_begin, likewise again while the answer is 429. Returns a request that still
+ * waits `pause_ms` after it was sent, or NULL: it ended before, with `*ret_answer`. */
+struct hpx_inflight *hpx_verify_begin_retry_429(struct hpx_verify *run,
+						const struct hpx_verify_variant *variant,
+						int64_t pause_ms,
+						const struct hpx_verify_exchange **ret_answer);
 
 /* Sends the request again and again until there is a definite answer: not while the
  * connection is lost, or the answer is 409 (but for one that says that the effect

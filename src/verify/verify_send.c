@@ -396,6 +396,18 @@ static bool is_rate_limited(const struct hpx_verify_exchange *exchange)
 	return exchange->end == HPX_EXCHANGE_ANSWERED && exchange->status == 429;
 }
 
+/* Waits as a 429 says; false where the time would be over by then. */
+static bool wait_for_limit(struct hpx_verify *run, const struct hpx_verify_exchange *exchange,
+			   unsigned sent, int64_t deadline_ms)
+{
+	int64_t delay_ms = delay_of(run, exchange, sent);
+
+	if (delay_ms >= deadline_ms - hpx_clock_boot_ms())
+		return false;
+	hpx_verify_pause(run, delay_ms);
+	return true;
+}
+
 const struct hpx_verify_exchange *hpx_verify_send_retry_429(struct hpx_verify *run,
 							    const struct hpx_verify_variant *variant)
 {
@@ -403,12 +415,29 @@ const struct hpx_verify_exchange *hpx_verify_send_retry_429(struct hpx_verify *r
 	const struct hpx_verify_exchange *exchange = hpx_verify_send(run, variant);
 
 	for (unsigned sent = 1; is_rate_limited(exchange); sent++) {
-		int64_t delay_ms = delay_of(run, exchange, sent);
-
-		if (delay_ms >= deadline_ms - hpx_clock_boot_ms())
+		if (!wait_for_limit(run, exchange, sent, deadline_ms))
 			break;
-		hpx_verify_pause(run, delay_ms);
 		exchange = hpx_verify_send(run, variant);
 	}
 	return exchange;
+}
+
+struct hpx_inflight *hpx_verify_begin_retry_429(struct hpx_verify *run,
+						const struct hpx_verify_variant *variant,
+						int64_t pause_ms,
+						const struct hpx_verify_exchange **ret_answer)
+{
+	int64_t deadline_ms = hpx_clock_boot_ms() + (int64_t)run->spec->settle_ms;
+
+	for (unsigned sent = 1;; sent++) {
+		struct hpx_inflight *inflight = hpx_verify_begin(run, variant);
+
+		hpx_verify_pause(run, pause_ms);
+		if (hpx_verify_is_waiting(inflight))
+			return inflight;
+		*ret_answer = hpx_verify_finish(inflight);
+		if (!is_rate_limited(*ret_answer) ||
+		    !wait_for_limit(run, *ret_answer, sent, deadline_ms))
+			return NULL;
+	}
 }

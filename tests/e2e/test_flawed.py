@@ -9,8 +9,8 @@ from harness.flawed.control import Flawed
 from harness.secret import BOB
 
 BUSY = 0.3
-RIGHT = ["plain", "waits", "in_doubt", "terse", "echoes", "order_once", "limited", "keyless", "uploads", "unlisted",
-         "any_case", "sites", "open", "opaque", "get_has_effects", "slow_to_rise"]
+RIGHT = ["plain", "waits", "in_doubt", "terse", "echoes", "order_once", "limited", "slow_limited", "keyless",
+         "uploads", "unlisted", "any_case", "sites", "open", "opaque", "get_has_effects", "slow_to_rise"]
 
 # flaw: (look, what the right one shows, what this one shows)
 LOOKS = {

@@ -36,10 +36,12 @@ def test_right_by_itself(tmp_path, dialect, asked, not_applicable):
     ("waits", {}, {"retry_after"}),
     ("order_once", {"second_tenant": None}, {"new_key", "tenants"}),
     ("limited", {"limits": {"settle": "20s", "timeout": "10s"}}, set()),
+    ("slow_limited", {}, set()),
     ("plain", {"effects": {"get": "/count", "count": "/effects"}}, set()),
     ("plain", {"effects": None}, {"server_error"}),
     ("plain", {"effects": None, "resource": None}, {"server_error"}),
-], ids=["waits", "an order once", "limited", "all effects counted together", "effects not counted", "answers alone"])
+], ids=["waits", "an order once", "limited", "slow limited", "all effects counted together",
+        "effects not counted", "answers alone"])
 def test_right_however_it_is_looked_at(tmp_path, kind, over, not_applicable):
     """Whatever the description lacks, nobody is called wrong for it."""
     require_program()

@@ -74,6 +74,21 @@ class Limited(Api):
         return super().answer(request)
 
 
+class SlowLimited(Api):
+    """What takes long has a limit of its own: whoever begins it is told to come again, once."""
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.put_off = set()
+
+    def answer(self, request):
+        is_slow = request.target.startswith("/slow")
+        if is_slow and request["Idempotency-Key"] not in self.put_off:
+            self.put_off.add(request["Idempotency-Key"])
+            return work.document(429, {"error": "too many requests"}, ("Retry-After", "1"))
+        return super().answer(request)
+
+
 class Echoes(Api):
     """Tells callers what they sent, credentials included."""
 
