@@ -24,7 +24,7 @@ from harness.provider import Provider  # noqa: E402
 # What is about SQLite's file, by test; HAPAX_E2E_STORE=postgres runs the rest.
 SQLITE_ONLY = {
     "the test locks SQLite's file": r"store_is_locked|behind_a_reload_that_waits|commits_while_stopping|"
-                                    r"test_stored_late|test_reserved_late",
+                                    r"test_stored_late|test_reserved_late|forwarded_for_of_a_client_that_left",
     "the test reads or damages SQLite's file": r"unreadable_is_unknown_everywhere|test_drain_ends|"
                                                r"test_reaped|test_damaged_record|test_somebody_elses_file|"
                                                r"record_of_an_older_recipe",
