@@ -32,7 +32,9 @@ class LibraryProcess:
     def __init__(self, one, mode, names, lease_ms=1000):
         options = {"url": one.gateway.config["store"], "mode": mode, "ledger": one.provider.ledger_path,
                    "tenant": names["tenant"], "scope": names["scope"], "lease_ms": lease_ms}
-        library = pathlib.Path(binary(steps=True)).parent / "libhapax.so"
+        # One that is built with a sanitizer cannot be loaded into Python: HAPAX_LIBRARY_STEPS.
+        beside = pathlib.Path(binary(steps=True)).parent / "libhapax.so"
+        library = os.environ.get("HAPAX_LIBRARY_STEPS") or beside
         self.errors = open(one.gateway.folder / "library.log", "a+", encoding="utf-8")
         self.process = subprocess.Popen([sys.executable, "-B", str(PROCESS), json.dumps(options)], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
