@@ -1,13 +1,24 @@
 """Shows what a record lives through: a death in the middle, its expiry, the
 reaper, and damage; nothing is stuck for a day, nothing that still runs is
 cleared away, and what cannot be read is unknown, never absent."""
+import json
+import pathlib
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from harness import check
+from harness.library import IN_PROGRESS, UNKNOWN, Library
+from harness.operator_command import Operator
 from harness.secret import new_key
+
+HELD_ATTEMPT = pathlib.Path(__file__).parent / "harness/held_attempt.py"
+# So long that a busy machine sees the attempt in progress.
+LIBRARY_LEASE_MS = 4000
 
 
 def pause(seconds):
@@ -47,6 +58,54 @@ def test_lost_leases_are_counted(site):
     assert one.gateway.metrics()['hapax_attempt_errors_total{error="lease_lost"}'] == 1
     reference = one.provider.seen(key=key)[0]["Hapax-Operation"]
     assert one.gateway.operation(reference).json()["last_error"] == "lease_lost"
+    rows = Operator(one.gateway).json("keys", "ls", "--error", "lease_lost")["operations"]
+    assert [row["key"] for row in rows] == [key], rows
+
+
+@pytest.fixture
+def held_attempt():
+    """Begins an operation by the library, in a process that never ends it: process and reference."""
+    started = []
+
+    def start(*arguments):
+        started.append(subprocess.Popen([sys.executable, "-B", str(HELD_ATTEMPT), json.dumps(arguments)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1], started[-1].stdout.readline().strip()
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def verdict_of(url, *names):
+    library = Library(url)
+    verdict = library.begin(*names, LIBRARY_LEASE_MS).verdict
+    library.close()
+    return verdict
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_retry_finds_the_lost_lease_of_an_application(site, held_attempt, how):
+    """An application with the library is gone, and no sweeper looks: its retry, by another
+    process, finds the lease over, and the operation's page and the lists say so."""
+    gateway = site({"sweep": {"every": "1h"}}).gateway
+    operator = Operator(gateway)
+    mine = operator.key(gateway.post()["Hapax-Operation"])
+    names = [gateway.config["store"], mine["tenant"], mine["scope"], new_key()]
+    process, reference = held_attempt(*names, LIBRARY_LEASE_MS)
+    process.send_signal(how)
+    assert verdict_of(*names) == IN_PROGRESS
+    page = gateway.operation(reference).json()
+    assert page["state"] == "in_progress" and "last_error" not in page, page
+    assert operator.json("keys", "ls", "--error", "lease_lost")["operations"] == []
+    check.until(lambda: verdict_of(*names) != IN_PROGRESS, "the lease has run out")
+    assert verdict_of(*names) == UNKNOWN
+    page = gateway.operation(reference).json()
+    assert (page["state"], page["last_error"]) == ("unknown", "lease_lost"), page
+    rows = operator.json("keys", "ls", "--error", "lease_lost")["operations"]
+    assert [(row["reference"], row["last_error"]) for row in rows] == [(reference, "lease_lost")], rows
 
 
 def test_lost_leases_are_told(site):

@@ -10,8 +10,8 @@ import time
 from .gateway import binary
 
 OK, STALE, BUSY, UNAVAILABLE, UNCERTAIN = 0, 4, 7, 8, 9
-EXECUTE = 0
-LOST_REPEAT = 2
+EXECUTE, REPLAY, IN_PROGRESS, UNKNOWN = range(4)
+LOST_UNKNOWN, LOST_REPEAT = 0, 2
 PROBLEM_SIZE, LEASE_SIZE, POINT_SIZE = 512, 98, 64
 INSIST_SECONDS = 25
 
@@ -108,13 +108,17 @@ class Library:
         assert result == OK, problem.value
         return settled.value
 
+    def begin(self, tenant, scope, key, lease_ms, on_lost=LOST_UNKNOWN):
+        """The operation, with the verdict; of a request that has no body."""
+        begin = Begin(tenant.encode(), scope.encode(), key.encode(), hashlib.sha256(b"").digest(), lease_ms, 0, on_lost)
+        operation = Operation()
+        self.insist(self.calls.hapax_begin, ctypes.byref(begin), ctypes.byref(operation))
+        return operation
+
     def owe(self, key, jobs):
         """An operation that owes `jobs`, (name, target, path) each, and is
         completed; its reference. Each is enqueued twice, as after a crash."""
-        begin = Begin(b"shop", b"POST /orders", key.encode(), hashlib.sha256(b"").digest(),
-                      60_000, 0, LOST_REPEAT)
-        operation = Operation()
-        self.insist(self.calls.hapax_begin, ctypes.byref(begin), ctypes.byref(operation))
+        operation = self.begin("shop", "POST /orders", key, 60_000, LOST_REPEAT)
         assert operation.verdict == EXECUTE, operation.verdict
         for name, target, path in [job for job in jobs for _ in range(2)]:
             body = f'{{"step": "{name}", "note": "s3cr3t"}}'.encode()
