@@ -1,7 +1,7 @@
 #!/bin/sh
 # Shows that the Debian packages do what they are for, in a minimal Debian 12 that
 # debootstrap makes: they install, the service starts by the unit's own command line and
-# protects an API, an upgrade keeps the store, a removal and a purge leave it and say so;
+# protects an API, a real systemd runs the unit (service.sh), an upgrade keeps the store, a removal and a purge leave it and say so;
 # built a second time, in another folder, they are the same bytes.
 #   packages.sh FOLDER   where the packages and the system go; removed at the end
 #   PACKAGES_ONCE=1      builds them once, and compares nothing
@@ -123,6 +123,10 @@ inside sh -c 'apt-get install -qq -y --reinstall /root/hapax_*.deb' >"$folder/ap
 start
 pay && grep -qi '^idempotent-replayed: true' "$folder/head" || die "the store did not survive the upgrade"
 stop
+
+# ---- under a real systemd, which also removes the package ----
+rm "$root/usr/sbin/policy-rc.d"
+"$source/tests/install/service.sh" "$root" "$folder/network" || [ $? = 77 ]
 
 # ---- removed and purged ----
 inside apt-get remove -qq -y hapax >"$folder/apt.log" 2>&1 || die "the removal failed"
