@@ -1,28 +1,38 @@
-/* One line, one write(2). The format of a call, "op=%s reason=\"%s\"", says which fields there
- * are: they are found in the format and not in the text that it makes, so that nothing in an
- * argument can add one. */
+/* One line is one piece for whoever writes it. The format of a call, "op=%s reason=\"%s\"",
+ * says which fields there are: they are found in the format and not in the text that it makes,
+ * so that nothing in an argument can add one. */
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log_writer.h"
 #include "base/span.h"
 #include "base/status.h"
 
-/* The text of the fields, and what escaping may make of it with the first three. */
 #define TEXT_MAX_BYTES 1024
-#define LINE_MAX_BYTES (2 * TEXT_MAX_BYTES + 256)
+_Static_assert(HPX_LOG_LINE_MAX >= 2 * TEXT_MAX_BYTES + 256,
+	       "room for the text of the fields, escaped, and for the first three");
 #define FIELDS_MAX 16
 /* Around the values, while the text is made. */
 #define VALUE_BEGIN '\001'
 #define VALUE_END '\002'
 
-/* The only process-wide variables: what a person asked to see, and how. */
+/* How long the lines before a failed assertion may take. */
+#define ABORT_WAIT_MS 1000
+
+/* The only process-wide variables: what a person asked to see, and how … */
 static _Atomic int lowest_level = HPX_LOG_INFO;
 static _Atomic int line_format = HPX_LOG_TEXT;
+/* … and the thread that writes it; NULL: the caller writes. The lock is held while a line is
+ * handed over, so that the thread does not end meanwhile. */
+static pthread_mutex_t writer_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct hpx_log_writer *writer;
 
 void hpx_log_set_level(enum hpx_log_level level)
 {
@@ -94,7 +104,7 @@ static bool find_fields(const char *format, struct fields *fields)
 /* ---- the line ---- */
 
 struct event_line {
-	char bytes[LINE_MAX_BYTES];
+	char bytes[HPX_LOG_LINE_MAX];
 	size_t len;
 	bool json;
 };
@@ -164,15 +174,6 @@ static void put_plain(struct event_line *line, const char *name, const char *val
 	put_field(line, &field, hpx_span_of(value));
 }
 
-static size_t count_byte(struct hpx_span text, char byte)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < text.len; i++)
-		count += text.ptr[i] == byte;
-	return count;
-}
-
 /* The values between the marks. Text that was too long ends in the middle of one. */
 static void put_fields(struct event_line *line, const struct fields *fields, struct hpx_span text)
 {
@@ -197,37 +198,144 @@ static void put_text(struct event_line *line, const char *format, va_list args)
 	struct hpx_span made = hpx_span(text, n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n :
 										     sizeof(text) - 1);
 
-	if (found && count_byte(made, VALUE_BEGIN) <= fields.count &&
-	    count_byte(made, VALUE_END) <= fields.count)
+	if (found && hpx_span_count(made, VALUE_BEGIN) <= fields.count &&
+	    hpx_span_count(made, VALUE_END) <= fields.count)
 		put_fields(line, &fields, made);
 	else
 		put_field(line, &whole, made);
 }
 
-void hpx_log(enum hpx_log_level level, const char *event, const char *format, ...)
+static void make_line(struct event_line *line, enum hpx_log_level level, const char *event,
+		      const char *format, va_list args)
 {
 	static const char *const names[] = { "debug", "info", "warn", "error" };
-	struct event_line line;
 	char when[HPX_RFC3339_SIZE];
+
+	line->len = 0;
+	line->json = atomic_load_explicit(&line_format, memory_order_relaxed) == HPX_LOG_JSON;
+	hpx_clock_rfc3339(hpx_clock_wall_ms(), when);
+	if (line->json)
+		put(line, HPX_SPAN("{"));
+	put_plain(line, "time", when);
+	put_plain(line, "level", names[level]);
+	put_plain(line, "event", event);
+	put_text(line, format, args);
+	if (line->json)
+		line->bytes[line->len++] = '}';
+	line->bytes[line->len++] = '\n';
+}
+
+/* ---- who writes ---- */
+
+/* False: there is no thread for it. */
+static bool hand_over(struct hpx_span lines)
+{
+	pthread_mutex_lock(&writer_lock);
+	bool handed = writer != NULL;
+	if (handed)
+		hpx_log_writer_add(writer, lines, hpx_span_count(lines, '\n'));
+	pthread_mutex_unlock(&writer_lock);
+	return handed;
+}
+
+void hpx_log_lines(struct hpx_span lines)
+{
+	if (hand_over(lines))
+		return;
+	/* Nobody is left to tell when standard error is gone. */
+	ssize_t ignored = write(STDERR_FILENO, lines.ptr, lines.len);
+	(void)ignored;
+}
+
+void hpx_log(enum hpx_log_level level, const char *event, const char *format, ...)
+{
+	struct event_line line;
+	va_list args;
 
 	if ((int)level < atomic_load_explicit(&lowest_level, memory_order_relaxed))
 		return;
-	line.len = 0;
-	line.json = atomic_load_explicit(&line_format, memory_order_relaxed) == HPX_LOG_JSON;
-	hpx_clock_rfc3339(hpx_clock_wall_ms(), when);
-	if (line.json)
-		put(&line, HPX_SPAN("{"));
-	put_plain(&line, "time", when);
-	put_plain(&line, "level", names[level]);
-	put_plain(&line, "event", event);
-	va_list args;
 	va_start(args, format);
-	put_text(&line, format, args);
+	make_line(&line, level, event, format, args);
 	va_end(args);
-	if (line.json)
-		line.bytes[line.len++] = '}';
-	line.bytes[line.len++] = '\n';
-	/* Nobody is left to tell when standard error is gone. */
-	ssize_t ignored = write(STDERR_FILENO, line.bytes, line.len);
-	(void)ignored;
+	hpx_log_lines(hpx_span(line.bytes, line.len));
+}
+
+size_t hpx_log_print(char out[HPX_LOG_LINE_MAX], enum hpx_log_level level, const char *event,
+		     const char *format, ...)
+{
+	struct event_line line;
+	va_list args;
+
+	va_start(args, format);
+	make_line(&line, level, event, format, args);
+	va_end(args);
+	memcpy(out, line.bytes, line.len);
+	return line.len;
+}
+
+void hpx_log_not_started(const char *program, const char *problem)
+{
+	char line[HPX_LOG_LINE_MAX];
+
+	if (atomic_load_explicit(&line_format, memory_order_relaxed) == HPX_LOG_JSON) {
+		hpx_log(HPX_LOG_ERROR, "not_started", "reason=\"%s\"", problem);
+		return;
+	}
+	int n = snprintf(line, sizeof(line) - 1, "%s: %s", program, problem);
+	size_t len = n < 0 ? 0 : (size_t)n < sizeof(line) - 1 ? (size_t)n :
+								sizeof(line) - 2;
+	line[len++] = '\n';
+	hpx_log_lines(hpx_span(line, len));
+}
+
+/* ---- the thread that writes ---- */
+
+/* The thread that failed may hold the lock itself, so it does not wait for it. */
+static bool is_written(void)
+{
+	if (pthread_mutex_trylock(&writer_lock) != 0)
+		return false;
+	bool written = writer == NULL || hpx_log_writer_idle(writer);
+	pthread_mutex_unlock(&writer_lock);
+	return written;
+}
+
+static void write_before_abort(void)
+{
+	int64_t until_ms = hpx_clock_boot_ms() + ABORT_WAIT_MS;
+
+	while (!is_written() && hpx_clock_boot_ms() < until_ms)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+enum hpx_status hpx_log_start_writer(void)
+{
+	struct hpx_log_writer *events;
+	enum hpx_status status = hpx_log_writer_start_events(&events);
+
+	if (status != HPX_OK)
+		return status;
+	pthread_mutex_lock(&writer_lock);
+	HPX_ASSERT(writer == NULL);
+	writer = events;
+	pthread_mutex_unlock(&writer_lock);
+	hpx_before_abort(write_before_abort);
+	return HPX_OK;
+}
+
+void hpx_log_stop_writer(void)
+{
+	pthread_mutex_lock(&writer_lock);
+	struct hpx_log_writer *events = writer;
+	writer = NULL;
+	pthread_mutex_unlock(&writer_lock);
+	hpx_log_writer_stop(events);
+}
+
+uint64_t hpx_log_dropped(void)
+{
+	pthread_mutex_lock(&writer_lock);
+	uint64_t dropped = writer != NULL ? hpx_log_writer_dropped(writer) : 0;
+	pthread_mutex_unlock(&writer_lock);
+	return dropped;
 }

@@ -5,7 +5,9 @@
  * 1. A destination gets whole lines. Where a write ended inside a line (a full disk), the
  *    next one begins with a newline.
  * 2. A pipe, a socket and a terminal get at most PIPE_BUF bytes at once, after poll() said
- *    that there is room: such a write does not block, and is one piece for the reader. */
+ *    that there is room: such a write does not block, and is one piece for the reader.
+ * 3. The writer of events does not log by hpx_log: the line would go through the very memory
+ *    that was full. It writes the line itself, behind the lines that still had room. */
 #include "base/log_writer.h"
 
 #include <errno.h>
@@ -30,9 +32,10 @@
 #define GATHER_BYTES ((size_t)64 << 10)
 /* How often a full pipe is looked at for the end of the process. */
 #define POLL_MS 100
-/* At the end: how long the rest may take, and how long the owner waits for the thread. */
-#define LAST_WRITES_MS 2000
-#define LAST_WAIT_MS 3000
+/* At the end: how long the rest may take, and how long the owner waits for the thread. A
+ * process has two writers, and ends within two seconds where neither gets rid of its lines. */
+#define LAST_WRITES_MS 700
+#define LAST_WAIT_MS 1000
 /* At most one line in this time says that lines were dropped. */
 #define TELL_MS 10000
 
@@ -45,8 +48,10 @@ struct block {
 
 struct hpx_log_writer {
 	const char *name;
+	bool is_events; /* to standard error, see invariant 3 */
 	struct hpx_thread thread;
 	_Atomic uint64_t dropped;
+	_Atomic size_t waiting; /* bytes in both blocks */
 	/* Under the lock. */
 	struct block filling;
 	bool reopen;
@@ -66,8 +71,12 @@ struct hpx_log_writer {
 /* ---- the destination ---- */
 
 /* O_NONBLOCK: a named pipe without a reader is an error and no wait. */
-static int open_path(const char *path)
+static int open_destination(const struct hpx_log_writer *writer, const char *path)
 {
+	if (writer->is_events) {
+		int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+		return fd >= 0 ? fd : open("/dev/null", O_WRONLY | O_CLOEXEC); /* it was closed */
+	}
 	if (path == NULL)
 		return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0640);
@@ -94,7 +103,7 @@ static void use(struct hpx_log_writer *writer, int fd, char *path)
 /* Takes `path` over. */
 static void open_anew(struct hpx_log_writer *writer, char *path)
 {
-	int fd = open_path(path);
+	int fd = open_destination(writer, path);
 
 	if (fd >= 0) {
 		use(writer, fd, path);
@@ -108,21 +117,12 @@ static void open_anew(struct hpx_log_writer *writer, char *path)
 
 /* ---- writing ---- */
 
-static size_t count_lines(struct hpx_span lines)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < lines.len; i++)
-		count += lines.ptr[i] == '\n';
-	return count;
-}
-
 static void tell_dropped(struct hpx_log_writer *writer, const char *reason)
 {
 	uint64_t dropped = atomic_load(&writer->dropped);
 	int64_t now_ms = hpx_clock_boot_ms();
 
-	if (dropped == writer->told || now_ms < writer->tell_ms)
+	if (writer->is_events || dropped == writer->told || now_ms < writer->tell_ms)
 		return;
 	hpx_log(HPX_LOG_ERROR, "log_lines_dropped", "log=%s file=\"%s\" lines=%llu reason=\"%s\"",
 		writer->name, shown(writer->path), (unsigned long long)(dropped - writer->told), reason);
@@ -133,7 +133,7 @@ static void tell_dropped(struct hpx_log_writer *writer, const char *reason)
 /* The lines are lost. A part of the first may be out. */
 static void drop(struct hpx_log_writer *writer, struct hpx_span lines, const char *reason)
 {
-	atomic_fetch_add(&writer->dropped, count_lines(lines));
+	atomic_fetch_add(&writer->dropped, hpx_span_count(lines, '\n'));
 	tell_dropped(writer, reason);
 }
 
@@ -164,9 +164,9 @@ static struct hpx_span next_piece(const struct hpx_log_writer *writer, struct hp
 	if (!writer->is_stream || lines.len <= PIPE_BUF)
 		return lines;
 	size_t len = PIPE_BUF;
-	while (len > 1 && lines.ptr[len - 1] != '\n')
+	while (len > 0 && lines.ptr[len - 1] != '\n')
 		len--;
-	return hpx_span_first(lines, len);
+	return hpx_span_first(lines, len > 0 ? len : PIPE_BUF);
 }
 
 /* How much was written; -1: errno says why not. `goes_on`: the piece is the rest of the line
@@ -187,7 +187,8 @@ static ssize_t write_some(struct hpx_log_writer *writer, struct hpx_span piece, 
 	return n;
 }
 
-static void write_out(struct hpx_log_writer *writer, struct hpx_span lines)
+/* False: lines were dropped. */
+static bool write_out(struct hpx_log_writer *writer, struct hpx_span lines)
 {
 	bool goes_on = false;
 
@@ -198,11 +199,26 @@ static void write_out(struct hpx_log_writer *writer, struct hpx_span lines)
 			continue;
 		if (n <= 0) {
 			drop(writer, lines, n < 0 ? strerror(errno) : "it takes nothing");
-			return;
+			return false;
 		}
 		goes_on = (size_t)n < piece.len;
 		lines = hpx_span_skip(lines, (size_t)n);
 	}
+	return true;
+}
+
+/* Of the event log: tells of the lines that were dropped up to here. */
+static void tell_gap(struct hpx_log_writer *writer, uint64_t dropped)
+{
+	char line[HPX_LOG_LINE_MAX];
+
+	if (!writer->is_events || dropped == writer->told)
+		return;
+	size_t len = hpx_log_print(line, HPX_LOG_ERROR, "log_lines_dropped",
+				   "log=events file=stderr lines=%llu reason=\"it did not take them in time\"",
+				   (unsigned long long)(dropped - writer->told));
+	if (write_out(writer, hpx_span(line, len)))
+		writer->told = dropped;
 }
 
 /* ---- the thread ---- */
@@ -214,7 +230,7 @@ static bool wait_for_work(struct hpx_log_writer *writer)
 
 	while (!thread->stopping && !writer->reopen && writer->filling.len == 0)
 		hpx_thread_wait(thread, INT64_MAX);
-	int64_t until_ms = hpx_clock_boot_ms() + GATHER_MS;
+	int64_t until_ms = hpx_clock_boot_ms() + (writer->is_events ? 0 : GATHER_MS);
 	while (!thread->stopping && !writer->reopen && writer->filling.len < GATHER_BYTES &&
 	       hpx_clock_boot_ms() < until_ms)
 		hpx_thread_wait(thread, until_ms);
@@ -231,6 +247,7 @@ static void *run(void *user)
 		struct block full = writer->filling;
 		bool reopen = writer->reopen;
 		char *path = writer->next_path;
+		uint64_t dropped = atomic_load(&writer->dropped);
 
 		writer->filling = writer->writing;
 		writer->writing = full;
@@ -239,8 +256,10 @@ static void *run(void *user)
 		hpx_thread_unlock(thread);
 		/* What came before the wish to reopen belongs to the old file, as far as
 		 * anybody can tell: a rotation loses and doubles nothing. */
-		write_out(writer, hpx_span(full.bytes, full.len));
+		if (write_out(writer, hpx_span(full.bytes, full.len)))
+			tell_gap(writer, dropped);
 		writer->writing.len = 0;
+		atomic_fetch_sub(&writer->waiting, full.len);
 		if (reopen)
 			open_anew(writer, path);
 		tell_dropped(writer, "more came than could be written");
@@ -280,7 +299,7 @@ static enum hpx_status start(struct hpx_log_writer *writer, const char *path, ch
 	writer->writing.bytes = malloc(BLOCK_BYTES);
 	if (writer->filling.bytes == NULL || writer->writing.bytes == NULL || !copy_path(path, &copy))
 		return HPX_NOMEM;
-	fd = open_path(path);
+	fd = open_destination(writer, path);
 	if (fd < 0) {
 		snprintf(problem, HPX_LOG_WRITER_PROBLEM_SIZE, "%s cannot be opened for writing: %s",
 			 shown(path), strerror(errno));
@@ -297,9 +316,8 @@ static enum hpx_status start(struct hpx_log_writer *writer, const char *path, ch
 	return status;
 }
 
-enum hpx_status hpx_log_writer_start(const char *name, const char *path,
-				     struct hpx_log_writer **ret_writer,
-				     char problem[HPX_LOG_WRITER_PROBLEM_SIZE])
+static enum hpx_status new_writer(const char *name, const char *path, bool is_events,
+				  struct hpx_log_writer **ret_writer, char *problem)
 {
 	struct hpx_log_writer *writer = calloc(1, sizeof(*writer));
 
@@ -307,6 +325,7 @@ enum hpx_status hpx_log_writer_start(const char *name, const char *path,
 	if (writer == NULL)
 		return HPX_NOMEM;
 	writer->name = name;
+	writer->is_events = is_events;
 	writer->fd = -1;
 	enum hpx_status status = start(writer, path, problem);
 	if (status != HPX_OK) {
@@ -317,6 +336,20 @@ enum hpx_status hpx_log_writer_start(const char *name, const char *path,
 	return HPX_OK;
 }
 
+enum hpx_status hpx_log_writer_start(const char *name, const char *path,
+				     struct hpx_log_writer **ret_writer,
+				     char problem[HPX_LOG_WRITER_PROBLEM_SIZE])
+{
+	return new_writer(name, path, false, ret_writer, problem);
+}
+
+enum hpx_status hpx_log_writer_start_events(struct hpx_log_writer **ret_writer)
+{
+	char problem[HPX_LOG_WRITER_PROBLEM_SIZE];
+
+	return new_writer("events", NULL, true, ret_writer, problem);
+}
+
 void hpx_log_writer_add(struct hpx_log_writer *writer, struct hpx_span lines, size_t count)
 {
 	hpx_thread_lock(&writer->thread);
@@ -325,6 +358,7 @@ void hpx_log_writer_add(struct hpx_log_writer *writer, struct hpx_span lines, si
 	if (lines.len <= BLOCK_BYTES - before) {
 		memcpy(filling->bytes + before, lines.ptr, lines.len);
 		filling->len += lines.len;
+		atomic_fetch_add(&writer->waiting, lines.len);
 	} else {
 		atomic_fetch_add(&writer->dropped, count);
 	}
@@ -354,6 +388,11 @@ uint64_t hpx_log_writer_dropped(const struct hpx_log_writer *writer)
 	return atomic_load_explicit(&writer->dropped, memory_order_relaxed);
 }
 
+bool hpx_log_writer_idle(const struct hpx_log_writer *writer)
+{
+	return atomic_load(&writer->waiting) == 0;
+}
+
 void hpx_log_writer_stop(struct hpx_log_writer *writer)
 {
 	if (writer == NULL)
@@ -368,6 +407,8 @@ void hpx_log_writer_stop(struct hpx_log_writer *writer)
 		hpx_thread_wait(thread, now_ms + LAST_WAIT_MS);
 	bool ended = writer->ended;
 	hpx_thread_unlock(thread);
+	if (!ended && writer->is_events)
+		return; /* nobody can be told */
 	if (!ended) {
 		hpx_log(HPX_LOG_ERROR, "log_lines_dropped",
 			"log=%s reason=\"the file system does not take them, and the process ends\"",

@@ -24,6 +24,15 @@ int hpx_span_cmp(struct hpx_span a, struct hpx_span b)
 	return (a.len > b.len) - (a.len < b.len);
 }
 
+size_t hpx_span_count(struct hpx_span s, char c)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s.len; i++)
+		count += s.ptr[i] == c;
+	return count;
+}
+
 size_t hpx_span_index(struct hpx_span s, char c)
 {
 	const char *at = s.len ? memchr(s.ptr, c, s.len) : NULL;

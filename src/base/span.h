@@ -73,6 +73,8 @@ int hpx_span_cmp(struct hpx_span a, struct hpx_span b);
 
 /* The place of the first `c`, or s.len where there is none. */
 size_t hpx_span_index(struct hpx_span s, char c);
+/* How often the byte is in it. */
+size_t hpx_span_count(struct hpx_span s, char c);
 
 /* Without spaces and tabs at both ends (the OWS of RFC 9110 §5.6.3). */
 struct hpx_span hpx_span_trim(struct hpx_span s);

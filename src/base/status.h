@@ -44,6 +44,8 @@ const char *hpx_status_text(enum hpx_status status);
 	((cond) ? (void)0 : hpx_assert_failed(#cond, __FILE__, __LINE__))
 
 _Noreturn void hpx_assert_failed(const char *cond, const char *file, int line);
+/* Called once before the process ends by an assert: the log writes what waits. NULL: nothing. */
+void hpx_before_abort(void (*run)(void));
 
 /* From a member back to the struct that embeds it. */
 #define HPX_CONTAINER(member_ptr, type, member) \

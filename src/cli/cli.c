@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "cli/cli.h"
 #include "service/service.h"
@@ -443,28 +444,79 @@ enum hpx_status hpx_cli_check_tls(struct hpx_settings **settings, struct hpx_con
 	return HPX_INVALID;
 }
 
-struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
+/* One event for each remark. */
+static void log_report(const struct hpx_config_report *report, const char *file)
 {
-	struct hpx_config_report report;
-	struct hpx_settings *settings = NULL;
+	static const enum hpx_log_level levels[] = { HPX_LOG_ERROR, HPX_LOG_WARN, HPX_LOG_INFO };
+
+	for (size_t i = 0; i < report->count; i++) {
+		const struct hpx_config_remark *remark = &report->remarks[i];
+
+		hpx_log(levels[remark->severity], "configuration",
+			"severity=%s file=\"%s\" line=%u column=%u option=\"%.*s\" text=\"%.*s\"",
+			hpx_config_severity_name(remark->severity), file != NULL ? file : "",
+			remark->line, remark->column, HPX_SPAN_ARG(remark->option),
+			HPX_SPAN_ARG(remark->message));
+	}
+	if (report->left_out > 0)
+		hpx_log(HPX_LOG_ERROR, "configuration", "left_out=%zu", report->left_out);
+}
+
+/* For a person who looks at standard error. */
+static void print_report(const struct hpx_config_report *report, const char *file)
+{
 	struct hpx_buffer text;
 
-	hpx_config_report_init(&report);
 	hpx_buffer_init(&text, REPORT_BYTES_MAX);
-	enum hpx_status status = hpx_config_load(flags, &report, &settings);
+	if (hpx_config_report_print(report, file, &text) != HPX_OK)
+		fprintf(stderr, "hapax: the configuration cannot be shown: %s\n",
+			hpx_status_text(HPX_NOMEM));
+	if (text.len > 0)
+		hpx_log_lines(hpx_buffer_span(&text));
+	hpx_buffer_done(&text);
+}
+
+static enum hpx_status load(const struct hpx_config_flags *flags, bool as_events,
+			    struct hpx_settings **ret_settings)
+{
+	struct hpx_config_report report;
+	const char *file = hpx_config_path(flags);
+
+	hpx_config_report_init(&report);
+	enum hpx_status status = hpx_config_load(flags, &report, ret_settings);
 	if (status == HPX_OK)
-		hpx_config_warn_server_error(settings, false, &report);
+		hpx_config_warn_server_error(*ret_settings, false, &report);
 	if (status == HPX_OK && !flags->without_secrets)
-		status = hpx_cli_check_tls(&settings, &report);
-	enum hpx_status printed =
-		hpx_config_report_print(&report, hpx_config_path(flags), &text);
-	if (status != HPX_OK || !flags->without_secrets)
-		hpx_cli_write(hpx_buffer_span(&text), stderr);
-	if (status != HPX_OK && (status != HPX_INVALID || printed != HPX_OK))
+		status = hpx_cli_check_tls(ret_settings, &report);
+	if (as_events)
+		log_report(&report, file);
+	else if (status != HPX_OK || !flags->without_secrets)
+		print_report(&report, file);
+	hpx_config_report_done(&report);
+	return status;
+}
+
+struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags)
+{
+	struct hpx_settings *settings = NULL;
+	enum hpx_status status = load(flags, false, &settings);
+
+	if (status != HPX_OK && status != HPX_INVALID)
 		fprintf(stderr, "hapax: the configuration cannot be read: %s\n",
 			hpx_status_text(status));
-	hpx_buffer_done(&text);
-	hpx_config_report_done(&report);
+	return settings;
+}
+
+struct hpx_settings *hpx_cli_load_again(const struct hpx_config_flags *flags)
+{
+	struct hpx_settings *settings = NULL;
+	enum hpx_status status = load(flags, true, &settings);
+
+	if (status != HPX_OK)
+		hpx_log(HPX_LOG_ERROR, "reload_refused",
+			"reason=\"%s; the old configuration stays in force\"",
+			status == HPX_INVALID ? "the configuration has mistakes" :
+						hpx_status_text(status));
 	return settings;
 }
 

@@ -83,6 +83,8 @@ bool hpx_cli_ends_with(const char *text, const char *end);
  * `without_secrets`, only where there is a mistake, because nothing is started by it.
  * NULL: there were mistakes, or no memory. */
 struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags);
+/* The same for a process that serves: what is wrong becomes events. */
+struct hpx_settings *hpx_cli_load_again(const struct hpx_config_flags *flags);
 
 /* Adds to the report what is wrong with the files of TLS. With a mistake, the settings are
  * let go, and HPX_INVALID is returned. */

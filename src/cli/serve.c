@@ -30,14 +30,16 @@ struct server {
 
 static int fail(const char *problem)
 {
-	fprintf(stderr, "hapax: %s\n", problem);
+	hpx_log_not_started("hapax", problem);
 	return HPX_EXIT_FAILED;
 }
 
 static int fail_part(const char *part, const char *problem)
 {
-	fprintf(stderr, "hapax: %s: %s\n", part, problem);
-	return HPX_EXIT_FAILED;
+	char both[2 * HPX_PROBLEM_SIZE];
+
+	snprintf(both, sizeof(both), "%s: %s", part, problem);
+	return fail(both);
 }
 
 /* ---- what the service calls ---- */
@@ -51,11 +53,7 @@ static struct hpx_settings *load(void *user)
 			"reason=\"there is no configuration file; start with --config\"");
 		return NULL;
 	}
-	struct hpx_settings *settings = hpx_cli_load(server->flags);
-	if (settings == NULL)
-		hpx_log(HPX_LOG_ERROR, "reload_refused",
-			"reason=\"the configuration has mistakes; the old one stays in force\"");
-	return settings;
+	return hpx_cli_load_again(server->flags);
 }
 
 static void reload(void *user, struct hpx_settings *settings, struct hpx_message *taken)
@@ -293,10 +291,13 @@ int hpx_cli_serve(int argc, char **argv)
 	if (!hpx_cli_read(&usage, argc, argv, &rest, &code))
 		return code;
 	hpx_service_ignore_signals();
+	/* From here on nobody waits for standard error. */
+	if (hpx_log_start_writer() != HPX_OK)
+		return fail_part("the log cannot be written", hpx_status_text(HPX_NOMEM));
 	struct hpx_settings *settings = hpx_cli_load(&flags);
-	if (settings == NULL)
-		return HPX_EXIT_FAILED;
-	code = run(&server, settings);
-	tear_down(&server);
+	code = settings != NULL ? run(&server, settings) : HPX_EXIT_FAILED;
+	if (settings != NULL)
+		tear_down(&server);
+	hpx_log_stop_writer();
 	return code;
 }

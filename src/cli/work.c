@@ -15,7 +15,7 @@ struct work_process {
 
 static int fail(const char *problem)
 {
-	fprintf(stderr, "hapax work: %s\n", problem);
+	hpx_log_not_started("hapax work", problem);
 	return HPX_EXIT_FAILED;
 }
 
@@ -40,8 +40,9 @@ static int start_workers(struct work_process *process)
 		status = hpx_workers_start(&process->workers, &process->service, true);
 	if (status == HPX_OK)
 		return HPX_EXIT_OK;
-	fprintf(stderr, "hapax work: the workers cannot start: %s\n", hpx_status_text(status));
-	return HPX_EXIT_FAILED;
+	char problem[HPX_SERVICE_PROBLEM_SIZE];
+	snprintf(problem, sizeof(problem), "the workers cannot start: %s", hpx_status_text(status));
+	return fail(problem);
 }
 
 /* The one line that says that the process is ready, whatever the log level. */
@@ -79,8 +80,8 @@ static int work(struct hpx_settings *settings, bool has_admin)
 						     .user = &process,
 						     .stop_taking = stop_taking,
 						     .drain = drain };
-	int code = run(&process, &options);
 
+	int code = run(&process, &options);
 	hpx_workers_stop(&process.workers, 0);
 	hpx_service_stop_writing(&process.service);
 	hpx_workers_done(&process.workers);
@@ -133,6 +134,11 @@ int hpx_cli_work(int argc, char **argv)
 	hpx_config_flags_set(&flags, "upstream-name", name);
 	hpx_config_flags_set(&flags, "admin", admin);
 	hpx_service_ignore_signals();
+	/* From here on nobody waits for standard error. */
+	if (hpx_log_start_writer() != HPX_OK)
+		return fail("the log cannot be written: no memory, or no thread");
 	struct hpx_settings *settings = load(&flags);
-	return settings != NULL ? work(settings, admin != NULL) : HPX_EXIT_FAILED;
+	code = settings != NULL ? work(settings, admin != NULL) : HPX_EXIT_FAILED;
+	hpx_log_stop_writer();
+	return code;
 }

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "http/field.h"
 #include "http/problem.h"
@@ -200,6 +201,9 @@ static void print_process(const struct hpx_service *service, struct hpx_metric_p
 	read_memory(&memory, &resident);
 	hpx_metric_head(page, "hapax_build_info", "gauge", "The version; always 1.");
 	hpx_metric_sample(page, "hapax_build_info", "version", HPX_SPAN(HPX_VERSION), 1);
+	hpx_metric_counter(page, "hapax_log_dropped_total",
+			   "Lines of events that were dropped, because standard error did not take them.",
+			   hpx_log_dropped());
 	hpx_metric_seconds(page, "process_cpu_seconds_total", "counter",
 			   "Processor time of the process, user and system.",
 			   seconds_of(&usage.ru_utime) + seconds_of(&usage.ru_stime));

@@ -163,6 +163,7 @@ static void stop_again(const struct hpx_service *service, int number)
 		return;
 	}
 	hpx_log(HPX_LOG_WARN, "stopped", "signal=%d reason=\"a second signal\"", number);
+	hpx_log_stop_writer();
 	_exit(EXIT_STOPPED);
 }
 

@@ -1,7 +1,11 @@
-/* Shows how an event is printed as text and as JSON, and that no argument adds a field or a
- * line. */
+/* Shows how an event is printed as text and as JSON, that no argument adds a field or a line,
+ * and that with a thread that writes nobody waits for standard error. */
 #include "../test.h"
 
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -77,12 +81,99 @@ static void long_values(void **state)
 	hpx_log_set_format(HPX_LOG_TEXT);
 }
 
+static void not_started(void **state)
+{
+	(void)state;
+	assert_string_equal((begin(), hpx_log_not_started("hapax", "no \"store\""), end()),
+			    "hapax: no \"store\"\n");
+	hpx_log_set_format(HPX_LOG_JSON);
+	assert_string_equal((begin(), hpx_log_not_started("hapax", "no \"store\""), end()),
+			    "level\":\"error\",\"event\":\"not_started\",\"reason\":\"no \\\"store\\\"\"}\n");
+	hpx_log_set_format(HPX_LOG_TEXT);
+}
+
+/* Nobody reads the pipe: logging goes on. Once it is read, the lines that had room come, and
+ * behind them the number of those that are missing there. */
+static void nobody_reads(void **state)
+{
+	static char value[1000];
+	const unsigned long count = 5000;
+	unsigned long kept = 0, told = 0;
+	(void)state;
+	memset(value, 'v', sizeof(value) - 1);
+	begin();
+	assert_status(hpx_log_start_writer(), HPX_OK);
+	for (unsigned long i = 0; i < count; i++)
+		hpx_log(HPX_LOG_INFO, "x", "a=%s", value);
+	/* Two blocks of 1 MiB and the pipe have room for some 2,000. */
+	assert_in_range(hpx_log_dropped(), 2000, 4100);
+	FILE *reader = fdopen(pipe_ends[0], "r");
+	while (kept + told < count && fgets(line, sizeof(line), reader) != NULL) {
+		const char *dropped = strstr(line, "event=log_lines_dropped log=events");
+		kept += strstr(line, "event=x ") != NULL;
+		if (dropped != NULL)
+			told += strtoul(strstr(dropped, "lines=") + 6, NULL, 10);
+	}
+	assert_int_equal(kept + told, count);
+	assert_int_equal(told, hpx_log_dropped());
+	/* What comes now is written again. */
+	hpx_log(HPX_LOG_INFO, "last", "n=%d", 1);
+	hpx_log_stop_writer();
+	assert_non_null(fgets(line, sizeof(line), reader));
+	assert_non_null(strstr(line, "event=last n=1\n"));
+	dup2(stderr_kept, STDERR_FILENO);
+	close(stderr_kept);
+	fclose(reader);
+}
+
+/* In a child, whose standard error is the pipe. */
+static void fail_an_assertion(bool full)
+{
+	static char value[1000];
+
+	memset(value, 'v', sizeof(value) - 1);
+	if (hpx_log_start_writer() != HPX_OK)
+		_exit(1);
+	for (int i = 0; i < (full ? 100 : 1); i++)
+		hpx_log(HPX_LOG_INFO, "before", "a=%s", value);
+	HPX_ASSERT(full && !full);
+}
+
+/* A failed assertion loses no line that waits, and ends the process also where nobody reads. */
+static void before_an_abort(void **state)
+{
+	char text[4096];
+	(void)state;
+	for (int full = 0; full < 2; full++) {
+		int status;
+		begin();
+		pid_t child = fork();
+		if (child == 0)
+			fail_an_assertion(full);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		dup2(stderr_kept, STDERR_FILENO);
+		close(stderr_kept);
+		FILE *reader = fdopen(pipe_ends[0], "r");
+		assert_non_null(fgets(text, sizeof(text), reader));
+		assert_non_null(strstr(text, "event=before"));
+		if (!full) {
+			assert_non_null(fgets(text, sizeof(text), reader));
+			assert_non_null(strstr(text, "event=assert"));
+		}
+		fclose(reader);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_text),
 		cmocka_unit_test(as_json),
 		cmocka_unit_test(long_values),
+		cmocka_unit_test(not_started),
+		cmocka_unit_test(nobody_reads),
+		cmocka_unit_test(before_an_abort),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
