@@ -61,6 +61,9 @@ NEVER(void, hpx_verify_send_concurrently, struct hpx_verify *run, const struct h
       size_t count, const struct hpx_verify_exchange **exchanges, size_t *ret_sent)
 NEVER(struct hpx_inflight *, hpx_verify_begin, struct hpx_verify *run,
       const struct hpx_verify_variant *variant)
+NEVER(struct hpx_inflight *, hpx_verify_begin_retry_429, struct hpx_verify *run,
+      const struct hpx_verify_variant *variant, int64_t pause_ms,
+      const struct hpx_verify_exchange **ret_answer)
 NEVER(bool, hpx_verify_is_waiting, struct hpx_inflight *inflight)
 NEVER(const struct hpx_verify_exchange *, hpx_verify_finish, struct hpx_inflight *inflight)
 NEVER(const struct hpx_verify_exchange *, hpx_verify_abandon, struct hpx_inflight *inflight)
