@@ -19,7 +19,7 @@
 	X(key_header, "key-header", "NAME", "The header that carries the key; default Idempotency-Key.") \
 	X(bare_key, "bare-key", NULL, "Sends the key without quotes.") \
 	X(budget, "budget", "TIME", "No attempt begins later than this; default 5m.") \
-	X(attempts, "attempts", "N", "At most so many attempts; default as many as the budget allows.") \
+	X(attempts, "attempts", "N", "At most this many attempts; default as many as the budget allows.") \
 	X(timeout, "timeout", "TIME", "How long one attempt may take; default 30s.") \
 	X(connect_timeout, "connect-timeout", "TIME", "How long connecting may take; default 10s.") \
 	X(backoff, "backoff", "TIME", "The longest first wait, which doubles with each attempt; default 200ms.") \

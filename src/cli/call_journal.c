@@ -34,8 +34,8 @@ static int check_home(const char *home)
 	if (stat(home, &about) == 0 && S_ISDIR(about.st_mode))
 		return HPX_EXIT_OK;
 	return hpx_cli_call_complain(HPX_EXIT_FAILED,
-				     "HOME is %s, which is no directory: nothing was sent; say where the "
-				     "journal is with --journal FILE, or do without it by --no-journal",
+				     "HOME is %s, which is not a directory: nothing was sent; "
+				     "name the journal with --journal FILE, or use --no-journal",
 				     home);
 }
 
@@ -64,7 +64,8 @@ int hpx_cli_call_journal_find(struct hpx_call_command *command, bool must_exist)
 	const struct hpx_call_flags *flags = &command->flags;
 
 	if (flags->no_journal != NULL && flags->journal != NULL)
-		return hpx_cli_call_complain(HPX_EXIT_USAGE, "either --journal or --no-journal");
+		return hpx_cli_call_complain(HPX_EXIT_USAGE, "give --journal or --no-journal, "
+							     "not both");
 	if (flags->no_journal != NULL)
 		return HPX_EXIT_OK;
 	if (flags->journal == NULL)
@@ -338,8 +339,8 @@ int hpx_cli_call_resume(struct hpx_call_command *command, const char *operand, c
 	if (flags->data != NULL || flags->key != NULL || flags->key_header != NULL ||
 	    flags->bare_key != NULL)
 		return hpx_cli_call_complain(HPX_EXIT_USAGE,
-					     "--resume sends what was written down: its body "
-					     "and its key are there");
+					     "--resume sends the stored request: give no body "
+					     "and no key");
 	if (operand == NULL)
 		return resume_all(command, stopped);
 	if (!hpx_span_u64(hpx_span_of(operand), INT64_MAX, &id))

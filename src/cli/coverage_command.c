@@ -120,7 +120,9 @@ static bool mark_baseline(struct hpx_coverage *coverage, const char *path, size_
 		complain(path, 0, hpx_status_text(status));
 	if (stale.len > 0)
 		fprintf(stderr,
-			"hapax coverage: %s lists what is no gap any more; take it out:\n%.*s", path,
+			"hapax coverage: %s lists gaps that are closed; remove these "
+			"lines:\n%.*s",
+			path,
 			HPX_SPAN_ARG(hpx_buffer_span(&stale)));
 	hpx_buffer_done(&text);
 	hpx_buffer_done(&stale);
@@ -165,7 +167,8 @@ static int report(struct hpx_coverage *coverage, const struct coverage_flags *fl
 	hpx_buffer_done(&out);
 	print_errors(&coverage->library);
 	if (coverage->full)
-		fprintf(stderr, "hapax coverage: a bound was reached; something is missing\n");
+		fprintf(stderr, "hapax coverage: a limit was reached; the report is "
+				"incomplete\n");
 	if (written != HPX_EXIT_OK || !readable || coverage->full || coverage->library.error_count > 0)
 		return HPX_EXIT_USAGE;
 	/* What is printed to be kept or pasted is no judgement. */
@@ -238,7 +241,7 @@ int hpx_cli_coverage(int argc, char **argv)
 		  "* stands for anything. May be repeated.",
 		  given.critical },
 		{ "baseline", "FILE",
-		  "Gaps that are listed there do not fail; entries that are no gap any more do.",
+		  "Gaps that are listed there do not fail; entries whose gap is closed do.",
 		  &given.baseline },
 		{ "print-baseline", NULL, "Prints the gaps as a baseline.", &given.print_baseline },
 		{ "json", NULL, "Prints JSON instead of text.", &given.json },

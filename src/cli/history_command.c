@@ -30,7 +30,8 @@ struct history_run {
 static int complain_state(const struct history_run *run)
 {
 	return hpx_operator_complain(&run->command, HPX_EXIT_USAGE,
-				     "what is finished is completed or failed_retryable, not \"%s\"; "
+				     "a finished operation is completed or failed_retryable, "
+				     "not \"%s\"; "
 				     "`hapax keys ls --state %s%s` lists the others",
 				     run->command.state, run->command.state,
 				     hpx_operator_where(&run->command));
@@ -261,8 +262,8 @@ static void tell_retention(const struct history_run *run)
 	char kept[HPX_UNIT_SIZE], when[HPX_RFC3339_SIZE];
 
 	if (retention_ms == 0) {
-		fputs("This store keeps no history (history.retention): an operation that was reaped "
-		      "after its expiry is not here.\n",
+		fputs("This store keeps no history (history.retention): operations that were "
+		      "deleted after their expiry are not here.\n",
 		      stderr);
 		return;
 	}
@@ -271,7 +272,9 @@ static void tell_retention(const struct history_run *run)
 	hpx_duration_print((uint64_t)retention_ms, kept);
 	hpx_clock_rfc3339(known_ms, when);
 	fprintf(stderr,
-		"The history is kept for %s: what was reaped and began before %s is not here.\n", kept,
+		"The history is kept for %s: deleted operations that began before %s are not "
+		"here.\n",
+		kept,
 		when);
 }
 
@@ -284,14 +287,14 @@ static void tell_looked(const struct history_run *run)
 		fprintf(stderr, "The %zu newest are shown; --limit N shows more.\n", found->count);
 	if (found->cut)
 		fprintf(stderr,
-			"Looked at %zu operations; not all that are there were looked at, and some "
-			"may be missing. A shorter time (--since, --until) looks at fewer.\n",
+			"Looked at %zu operations, not at all of them: some may be missing. A "
+			"shorter time (--since, --until) looks at fewer.\n",
 			found->looked);
 	if (found->cut_reaped) {
 		hpx_clock_rfc3339(found->reached_ms, when);
 		fprintf(stderr,
-			"Of the history, what began before %s was not looked at; --until %s goes on "
-			"from there.\n",
+			"Entries of the history that began before %s were not looked at; "
+			"--until %s continues there.\n",
 			when, when);
 	}
 	tell_retention(run);
@@ -332,13 +335,13 @@ int hpx_cli_history(int argc, char **argv)
 	struct history_run run = { .command = { .verb = "history", .now_ms = hpx_clock_wall_ms() } };
 	struct hpx_operator_command *command = &run.command;
 	const struct hpx_cli_flag flags[] = {
-		{ "since", "TIME", "Only those that began then or later: 2026-03-01, 2026-03-01T08:00:00Z, or so long ago (90d).", &command->since },
+		{ "since", "TIME", "Only those that began then or later: 2026-03-01, 2026-03-01T08:00:00Z, or this long ago (90d).", &command->since },
 		{ "until", "TIME", "Only those that began before: 2026-04-01 for all of March.", &command->until },
 		{ "tenant", "NAME", "Only those of this tenant; its whole name.", &command->tenant },
-		{ "key", "KEY", "Only those with this key of the client's.", &command->key },
+		{ "key", "KEY", "Only those with this key.", &command->key },
 		{ "status", "N", "Only those with this status of the answer: 402, or 4xx.", &command->status },
-		{ "state", "STATE", "Only those that ended so: completed or failed_retryable.", &command->state },
-		{ "limit", "N", "At most so many; default 50, at most 100000.", &command->limit },
+		{ "state", "STATE", "Only those that ended in this state: completed or failed_retryable.", &command->state },
+		{ "limit", "N", "At most this many; default 50, at most 100000.", &command->limit },
 		{ "full", NULL, "Shows whole references in the table.", &command->full },
 		{ "json", NULL, "Prints JSON instead of text, an object a line.", &command->json },
 		{ "csv", NULL, "Prints CSV instead of text.", &run.csv },
@@ -347,9 +350,11 @@ int hpx_cli_history(int argc, char **argv)
 	};
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax history [--since TIME] [--until TIME] [--key KEY] [FLAGS]",
-		.about = "Lists finished operations, the newest first: those that are there, and what is\n"
-			 "left of those that were reaped after their expiry (history.retention). Says on\n"
-			 "standard error how far it looked where that was not at everything.",
+		.about = "Lists finished operations, the newest first; after their expiry too, "
+			 "if the\n"
+			 "store keeps a history (history.retention). If it did not look at all "
+			 "of them,\n"
+			 "it says on standard error how far it looked.",
 		.flags = flags,
 		.flag_count = sizeof(flags) / sizeof(flags[0]),
 	};

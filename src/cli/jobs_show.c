@@ -141,8 +141,7 @@ static void print_advice(const struct hpx_operator_command *command, const struc
 		       "  hapax jobs discard %lld --force --reason TEXT%s\n",
 		       number, where);
 	else if (hpx_jobs_state(shown->job) == HPX_JOB_DEAD)
-		printf("\nIt came to nothing: nothing of it happened, or the target refused it. When the\n"
-		       "cause is mended:\n"
+		printf("\nIt did not happen, or the target refused it. When the cause is fixed:\n"
 		       "  hapax jobs retry %lld --reason TEXT%s\n"
 		       "or give it up:\n"
 		       "  hapax jobs discard %lld --reason TEXT%s\n",
@@ -150,8 +149,9 @@ static void print_advice(const struct hpx_operator_command *command, const struc
 	else if (is_unknown(shown))
 		advise_unknown(command, shown);
 	else if (shown->job->delivery.state == HPX_JOB_QUEUED && !is_target_known(command, shown))
-		printf("\nNobody sends it: the configuration has no target of that name. Name it there\n"
-		       "and restart, or give it up:\n"
+		printf("\nIt is not sent: the configuration has no target of that name. Add "
+		       "the target\n"
+		       "and restart, or give the job up:\n"
 		       "  hapax jobs discard %lld --reason TEXT%s\n",
 		       number, where);
 }

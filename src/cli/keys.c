@@ -59,7 +59,7 @@ static int complain_absent(struct hpx_operator_command *command, const struct hp
 	for (size_t i = 0; i < count; i++)
 		hpx_operator_print_event(&events[i]);
 	return hpx_operator_complain(command, HPX_EXIT_FAILED,
-				     "there is no record of it any more; this is what is left");
+				     "its record was removed; this is its history");
 }
 
 static int find_id(struct hpx_operator_command *command, const struct hpx_operation_id *id,
@@ -217,8 +217,9 @@ static int complain_no_key(struct hpx_operator_command *command, const struct hp
 	int code = hpx_operator_complain(command, HPX_EXIT_FAILED, "no operation has the key \"%s\"%s",
 					 command->key,
 					 looked->all ? " (it may have expired)" :
-						       " as far as was looked; --tenant, --method and "
-						       "--path find it however old it is");
+						       " among those that were looked at; "
+						       "--tenant, --method and --path find it "
+						       "however old it is");
 	hpx_keys_print_looked(looked, stderr);
 	return code;
 }
@@ -281,15 +282,16 @@ static const struct hpx_operator_verb verbs[] = {
 	{ .name = "ls",
 	  .synopsis = "hapax keys ls [--state STATE] [--tenant NAME] [--route PATTERN]\n"
 		      "                [--error NAME] [--since TIME] [--key KEY] [--limit N] [--watch]",
-	  .about = "Lists operations, those that changed last first. It looks at the newest, and\n"
-		   "says how far it looked where that was not at all of them.",
+	  .about = "Lists operations, those that changed last first. It looks at the newest; if\n"
+		   "that is not all of them, it says how far it looked.",
 	  .flags = { "state", "key", "tenant", "route", "error", "since", "limit", "watch", "full", "json" },
 	  .run = hpx_keys_ls },
 	{ .name = "show",
 	  .synopsis = "hapax keys show REFERENCE | --key KEY [--tenant NAME --path PATH]",
 	  .about = "Shows all that is known of one operation: its record, its jobs, its history and\n"
-		   "the stored answer. REFERENCE may be cut to its first 6 or more digits. By --key\n"
-		   "alone the newest operations are searched; with --tenant and --path none is.",
+		   "the stored answer. REFERENCE may be cut to its first 6 or more digits.\n"
+		   "--key alone searches the newest operations; with --tenant and --path it needs\n"
+		   "no search.",
 	  .flags = { "key", "tenant", "method", "path", "body", "json" },
 	  .operands_max = 1,
 	  .run = hpx_keys_show },
@@ -315,16 +317,17 @@ static const struct hpx_operator_verb verbs[] = {
 	  .run = hpx_keys_forget },
 	{ .name = "extend",
 	  .synopsis = "hapax keys extend REFERENCE --until TIME --reason TEXT",
-	  .about = "Keeps the answer of a finished operation until TIME, where it would expire\n"
-		   "before; a later expiry stays as it is. What has expired cannot be extended.",
+	  .about = "Keeps the answer of a finished operation until TIME, if it would expire "
+		   "before;\n"
+		   "a later expiry stays as it is. An expired operation cannot be extended.",
 	  .flags = { "key", "tenant", "method", "path", "until", "reason", "json" },
 	  .operands_max = 1,
 	  .writes = true,
 	  .run = hpx_keys_extend },
 	{ .name = "accept-clock",
 	  .synopsis = "hapax keys accept-clock --reason TEXT",
-	  .about = "Says that the wall clock is right as it is now. When the clock was set, hapax\n"
-		   "lets nothing expire until a person has said so with this command.",
+	  .about = "Confirms that the wall clock is right. After the clock jumped, hapax lets\n"
+		   "nothing expire until a person confirms it with this command.",
 	  .flags = { "reason", "json" },
 	  .writes = true,
 	  .run = hpx_keys_accept_clock },

@@ -376,7 +376,7 @@ static int refuse_to_extend(struct hpx_operator_command *command, const struct h
 					     "not done: it has expired, and its key may be in use again "
 					     "at any moment");
 	return hpx_operator_complain(command, HPX_EXIT_FAILED,
-				     "not done: it is %s, and only what is finished expires",
+				     "not done: it is %s, and only a finished operation expires",
 				     hpx_keys_state(entry));
 }
 

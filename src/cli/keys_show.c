@@ -31,9 +31,9 @@ static const char *asked_by(struct hpx_operator_command *command, struct hpx_spa
 		return "";
 	found = reconcile_settings_of(command->settings, route, target);
 	if (found == NULL || !found->given)
-		return "nobody: a webhook, a ledger or a person can tell";
+		return "nobody: a webhook, a ledger or a person must settle it";
 	if (!found->probe.given)
-		return "no probe: a webhook, a ledger or a person can tell";
+		return "no probe: a webhook, a ledger or a person must settle it";
 	struct hpx_span text = hpx_arena_printf(&command->arena, "the probe GET %.*s",
 						HPX_SPAN_ARG(found->probe.get));
 	return text.ptr != NULL ? text.ptr : "the probe";
@@ -249,7 +249,8 @@ static void print_advice(const struct hpx_operator_command *command, const struc
 
 	HPX_ASSERT(is_unknown(shown));
 	hpx_reference_print(&record->id, &record->mark, reference);
-	printf("\nNobody knows whether it happened; retries get 409 until somebody says so. Ask the\n"
+	printf("\nNobody knows whether it happened; retries get 409 until it is settled. Ask "
+	       "the\n"
 	       "%s (it was given the reference as Hapax-Operation), then:\n"
 	       "  hapax keys resolve %.12s --applied --response FILE --reason TEXT%s\n"
 	       "    (--status N instead of --response, where only that is known)\n"

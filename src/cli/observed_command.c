@@ -55,7 +55,7 @@ static const struct {
 				       "came while the first with their key was running",
 				       "409, or with concurrent: wait the first answer" },
 	[HPX_OBSERVED_mismatch] = { "had the key of another request", "had the key of another request",
-				    "422, if it differs not only in white space or order of JSON" },
+				    "422, unless only white space or the order of JSON differs" },
 	[HPX_OBSERVED_key_missing] = { "had no key", "had no key",
 				       "400, unless the route says key: optional" },
 	[HPX_OBSERVED_key_invalid] = { "had a malformed key", "had malformed keys",
@@ -66,8 +66,8 @@ static const struct {
 	[HPX_OBSERVED_unauthenticated] = { "named no caller that hapax can tell from others",
 					   "named no caller that hapax can tell from others",
 					   "401, until the option tenant says who is calling" },
-	[HPX_OBSERVED_bad_request] = { "was one that two servers may read differently",
-				       "were such that two servers may read them differently",
+	[HPX_OBSERVED_bad_request] = { "was a request that two servers may read differently",
+				       "were requests that two servers may read differently",
 				       "400" },
 };
 
@@ -400,8 +400,9 @@ int hpx_cli_observed(int argc, char **argv)
 	};
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax observed [--admin URL] [--json]",
-		.about = "Says in words what a running gateway has observed since its start: which\n"
-			 "retries it would have prevented, and which requests it would have refused, by\n"
+		.about = "Says what a running gateway has observed since its start: which "
+			 "retries it\n"
+			 "would have prevented, and which requests it would have refused, by\n"
 			 "route, by tenant, and by operation.",
 		.flags = flags,
 		.flag_count = sizeof(flags) / sizeof(flags[0]),

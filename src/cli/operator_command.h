@@ -13,7 +13,7 @@
 	X(store_url, "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".") \
 	X(config_path, "config", "FILE", "Uses the store that this configuration names.") \
 	X(state, "state", "STATE", "Lists only those in this state.") \
-	X(needs_person, "needs-person", NULL, "Lists only what nobody but a person settles: dead jobs, unknown ones that nobody is asked about any more, and jobs whose row cannot be read (`discard --force` removes those).") \
+	X(needs_person, "needs-person", NULL, "Lists only jobs that wait for a person: dead jobs, unknown jobs that no probe asks about any more, and jobs whose row cannot be read (`discard --force` removes those).") \
 	X(target, "target", "NAME", "Lists only the jobs for this target.") \
 	X(operation, "operation", "REFERENCE", "Lists only the jobs of this operation; the first 6 or more digits are enough.") \
 	X(key, "key", "KEY", "Finds operations by the client's key, of all tenants.") \
@@ -21,11 +21,11 @@
 	X(method, "method", "METHOD", "With --path: the request's method; default POST.") \
 	X(path, "path", "PATH", "With --key and --tenant: the operation of the request to this path. Its scope is that of --config, or the default one.") \
 	X(route, "route", "PATTERN", "Lists only those of this route, as the configuration writes it: \"POST /payments\".") \
-	X(error, "error", "NAME", "Lists only those whose last attempt that failed came to this: upstream_reset.") \
-	X(since, "since", "TIME", "Lists only those that began so long ago or later (2h), or at a time or later (2026-11-15T08:00:00Z).") \
-	X(until, "until", "TIME", "It expires then (2027-03-31, or 2027-03-31T08:00:00Z), or so long from now (90d).") \
+	X(error, "error", "NAME", "Lists only those whose last failed attempt ended with this error: upstream_reset.") \
+	X(since, "since", "TIME", "Lists only those that began this long ago or later (2h), or at this time or later (2026-11-15T08:00:00Z).") \
+	X(until, "until", "TIME", "When it expires: 2027-03-31, 2027-03-31T08:00:00Z, or this long from now (90d).") \
 	X(watch, "watch", NULL, "Lists again every 2 seconds, until Ctrl-C. Into a pipe or a file goes only what is new or has changed.") \
-	X(limit, "limit", "N", "Lists at most so many; default 50.") \
+	X(limit, "limit", "N", "Lists at most this many; default 50.") \
 	X(full, "full", NULL, "Shows whole references in the table.") \
 	X(json, "json", NULL, "Prints JSON instead of text.") \
 	X(body, "body", NULL, "Prints only the stored body, byte for byte (on a terminal with escapes). With --json, adds it as a member.") \

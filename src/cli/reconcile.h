@@ -68,10 +68,10 @@ struct hpx_group_list {
 	X(not_applied, "not-applied", "VALUES", "Values that mean that it never happened.") \
 	X(from, "from", "TIME", "Compares only ours that began at this time or later: 2026-11-15 or 2026-11-15T08:00:00Z.") \
 	X(to, "to", "TIME", "Compares only ours that began before this time.") \
-	X(since, "since", "DURATION", "Instead of --from: so long ago, for example 24h or 7d.") \
+	X(since, "since", "DURATION", "Instead of --from: this long ago, for example 24h or 7d.") \
 	X(complete, "complete", NULL, "The export has everything up to --to: what it lacks never happened.") \
 	X(settle_after, "settle-after", "DURATION", "The longest time that a request may run; needed for \"not applied\" where no --config says it.") \
-	X(answer_status, "answer-status", "STATUS", "With --apply, of JSON lines: what a retry gets of an operation that was applied and whose answer was lost: this status (2xx), with the row as its body.") \
+	X(answer_status, "answer-status", "STATUS", "With --apply and JSON lines: if an operation was applied and its answer was lost, a retry gets this status (2xx), with the row as its body.") \
 	X(answer_body, "answer-body", "POINTER", "Only this part of the row is the body: /data.") \
 	X(answer_header, "answer-header", "LINE", "A header of that answer: \"Location: /payments/{/id}\"; {/pointer} is a value of the row.") \
 	X(apply, "apply", NULL, "Settles unknown outcomes by what the ledger says; needs --reason.") \

@@ -160,12 +160,12 @@ static int settle(struct hpx_reconciliation *run, const struct hpx_ledger_match 
 	if (!can_unapply(run, match, &by) && unapply)
 		return hpx_reconciliation_note(
 			run, HPX_GROUP_UNKNOWN, &place, match,
-			"they say not_applied; say --settle-after, or --config with "
-			"a reconcile, to let it count");
+			"they say not_applied; give --settle-after, or --config with "
+			"reconcile.settle_after, to let it count");
 	if (unapply && run->to == NULL)
 		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, &place, match,
-					       "they say not_applied; say with --to when that was, to let "
-					       "it count");
+					       "they say not_applied; give --to, the time up "
+					       "to which that holds, to let it count");
 	if (run->apply == NULL)
 		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, &place, match,
 					       "they say %s; --apply settles it%s",
@@ -389,7 +389,7 @@ static int judge_unmatched(struct hpx_reconciliation *run, const struct ledger_r
 {
 	if (status == HPX_CONFLICT)
 		return hpx_reconciliation_note(run, HPX_GROUP_UNCLEAR, &row->place, NULL,
-					       "it is the name of several here");
+					       "several operations or jobs here have this name");
 	if (status != HPX_NOT_FOUND && status != HPX_INVALID)
 		return hpx_operator_complain_read(&run->command, status);
 	if (row->ruling == HPX_RULING_UNCLEAR)
@@ -401,8 +401,10 @@ static int judge_unmatched(struct hpx_reconciliation *run, const struct ledger_r
 	if (row->ruling == HPX_RULING_DECLINED)
 		return HPX_EXIT_OK;
 	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, NULL,
-				       status == HPX_INVALID ? "it is no operation's reference" :
-							       "there is none here");
+				       status == HPX_INVALID ? "it is not an operation's "
+							       "reference" :
+							       "the store has no such "
+							       "operation or job");
 }
 
 /* Adds the row's name to the set, and notes an applied one that was there before. */
@@ -432,7 +434,7 @@ static int add_name(struct hpx_reconciliation *run, const struct ledger_row *row
 					     hpx_status_text(status));
 	if (before && applied)
 		return hpx_reconciliation_note(run, HPX_GROUP_TWICE, &row->place, NULL,
-					       "it stands in an earlier line, too");
+					       "an earlier line has it too");
 	return HPX_EXIT_OK;
 }
 
@@ -445,7 +447,8 @@ static int take_row(struct hpx_reconciliation *run, const struct hpx_ledger_reco
 	row.place.name = hpx_span_trim(record->values[0]);
 	if (row.place.name.len == 0 || row.place.name.len > NAME_MAX_BYTES)
 		return hpx_reconciliation_note(run, HPX_GROUP_UNCLEAR, &row.place, NULL,
-					       row.place.name.len == 0 ? "the row names nothing" :
+					       row.place.name.len == 0 ? "the row names no "
+									 "operation or job" :
 									 "its name is too long");
 	int code = add_name(run, &row);
 	if (code != HPX_EXIT_OK)
@@ -533,8 +536,8 @@ int hpx_reconciliation_rows(struct hpx_reconciliation *run)
 			   take_file(run, &ledger, fd) :
 			   hpx_operator_complain(
 				   &run->command, HPX_EXIT_USAGE,
-				   "a column that begins with / is a JSON pointer, and one "
-				   "of these is none");
+				   "a column that begins with / must be a JSON pointer, and "
+				   "one of these is not");
 	if (status == HPX_OK)
 		hpx_ledger_done(&ledger);
 	show_progress(run, true);

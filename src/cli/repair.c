@@ -52,7 +52,8 @@ int hpx_cli_repair(int argc, char **argv)
 	};
 	const struct hpx_cli_usage usage = {
 		.synopsis = "hapax repair [--store URL] [--accept]",
-		.about = "Looks for damage in the file of a sqlite: store, and says what is concerned.\n"
+		.about = "Looks for damage in the file of a sqlite: store, and says what is "
+			 "damaged.\n"
 			 "Without --accept nothing is changed, and hapax may go on serving the file.",
 		.flags = flags,
 		.flag_count = sizeof(flags) / sizeof(flags[0]),

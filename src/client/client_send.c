@@ -486,8 +486,8 @@ static enum hapax_result run_round(struct send_run *run, char *problem)
 {
 	if (is_forgotten(run->call)) {
 		end(run, HAPAX_GAVE_UP,
-		    "its first attempt may be so long ago that the server has forgotten its "
-		    "key, and would do it anew: look there what became of it");
+		    "the server may have forgotten its key since the first attempt, and would "
+		    "execute it again: look there what became of it");
 		run->call->state = HAPAX_ENTRY_GAVE_UP;
 		return run->call->id != 0 ? record(run->call, problem) : HAPAX_OK;
 	}

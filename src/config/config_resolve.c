@@ -69,7 +69,9 @@ static enum hpx_status read_bytes(int fd, char *bytes, size_t *ret_len, char *pr
 		len += (size_t)n;
 	}
 	if (len > SECRET_BYTES_MAX)
-		return refuse_secret(problem, "is larger than 16 KiB, which no secret is", "");
+		return refuse_secret(problem, "is larger than 16 KiB, the most that a secret "
+					      "may have",
+				     "");
 	*ret_len = len;
 	return HPX_OK;
 }
@@ -85,7 +87,9 @@ static enum hpx_status read_open(int fd, struct hpx_arena *arena,
 	if (fstat(fd, &about) != 0)
 		return refuse_secret(problem, "cannot be read: ", strerror(errno));
 	if (!S_ISREG(about.st_mode))
-		return refuse_secret(problem, "is no file; name the one that holds the secret", "");
+		return refuse_secret(problem, "is not a file; name the file that holds the "
+					      "secret",
+				     "");
 	enum hpx_status status = read_bytes(fd, bytes, &len, problem);
 	if (status == HPX_OK)
 		status = trim_secret(hpx_span(bytes, len), &secret, problem);
@@ -188,8 +192,8 @@ static enum hpx_status resolve_credentials(struct hpx_parse_context *context,
 	if (!is_field_value(secret)) {
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, group,
 				    names[from->file == NULL],
-				    "holds what no header can carry; it is one line of ASCII, the "
-				    "header's whole value");
+				    "must hold one line of ASCII: the whole value of the "
+				    "header that carries it");
 		return HPX_OK;
 	}
 	caller->headers = hpx_arena_printf(&context->settings->arena, "%.*s: %.*s\r\n",
@@ -339,8 +343,8 @@ static enum hpx_status resolve_keys(struct hpx_parse_context *context, const str
 			signature->scheme, line, arena, &keys[signature->key_count]);
 		if (status == HPX_INVALID)
 			hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", name,
-					    "has on line %u no secret: what follows whsec_ must be "
-					    "base64",
+					    "line %u is not a secret: the text "
+					    "after whsec_ must be base64",
 					    n);
 		else if (status != HPX_OK)
 			return status;

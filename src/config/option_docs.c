@@ -407,8 +407,8 @@ static enum hpx_status print_sample_service(unsigned place, const char *title,
 }
 
 static const char sample_introduction[] =
-	"# The configuration of hapax: every option, with its default. A # right before\n"
-	"# a name is to be removed where another value is wanted; a # and a space explain.\n"
+	"# The configuration of hapax: every option, with its default. To set an\n"
+	"# option, remove the # right before its name; a # and a space begin an explanation.\n"
 	"# A line without # is in force: it must be given, or is better than the default.\n"
 	"# `hapax check --config FILE` says what is wrong with a file, and\n"
 	"# docs/reference/options.md has the same text with all bounds.\n"
@@ -416,8 +416,8 @@ static const char sample_introduction[] =
 
 static const char sample_routes[] =
 	"\n"
-	"# Where something other than the defaults is wanted. A route begins as the\n"
-	"# defaults are, and may give each of their options itself.\n"
+	"# Requests that need other options than the defaults. A route takes every option\n"
+	"# that it does not set from the defaults.\n"
 	"routes:\n"
 	"  # - match: POST /payments\n"
 	"  #   server_error: unknown\n"
@@ -439,14 +439,15 @@ static const char sample_listeners[] =
 static const char sample_targets[] =
 	"\n"
 	"# External services that jobs are sent to, each under a name of its own, which\n"
-	"# routes and jobs give. All but url has a default or may be left out, and of\n"
-	"# file and env one is enough; docs/reference/options.md explains each.\n"
+	"# routes and jobs give. Only url must be given; of file and env give one.\n"
+	"# docs/reference/options.md explains each.\n"
 	"targets:\n"
 	"  # mailer:\n";
 
 static const char sample_webhooks[] =
 	"\n"
-	"# Who may tell what became of something: POST /.hapax/webhooks/NAME.\n"
+	"# Services that may report what became of an operation or a job, each by\n# POST "
+	"/.hapax/webhooks/NAME.\n"
 	"webhooks:\n"
 	"  # bank:\n";
 
@@ -457,8 +458,8 @@ enum hpx_status hpx_config_print_sample(struct hpx_buffer *out)
 	if (status == HPX_OK)
 		status = print_sample_place(HPX_PLACE_GLOBAL, 0, out);
 	if (status == HPX_OK)
-		status = hpx_buffer_text(out, "\n# For every request, where no route says "
-					      "otherwise.\ndefaults:\n");
+		status = hpx_buffer_text(out, "\n# For every request whose route does not set "
+					      "the option itself.\ndefaults:\n");
 	if (status == HPX_OK)
 		status = print_sample_place(HPX_PLACE_POLICY, 2, out);
 	if (status == HPX_OK)

@@ -203,9 +203,9 @@ static const struct hpx_option rows[] = {
 	  .flag = "upstream", .flag_value = "URL",
 	  .text = "The API that hapax stands in front of: http://host:port, "
 		  "https://host:port, or unix:PATH. The certificate behind https is always "
-		  "verified. Must be given. With SIGHUP the service may move: requests under way end "
-		  "at the old address, keys go on. Neither http nor https, nor the name that the "
-		  "certificate must have, changes without a restart." },
+		  "verified. Must be given. A reload may change the address: requests under "
+		  "way end at the old one, and keys stay valid. A change between http and "
+		  "https, or of the name in the certificate, needs a restart." },
 	{ "upstream_tls.ca", HPX_OPTION_FILE, GLOBAL(upstream_tls.ca), RELOADABLE,
 	  .example = "/etc/hapax/tls/ca.pem",
 	  .text = "The certificate authorities (PEM) to trust for an https upstream; default "
@@ -264,8 +264,9 @@ static const struct hpx_option rows[] = {
 		  "too. No key, credential, path, query or body is in it." },
 	{ "access_log_file", HPX_OPTION_FILE, GLOBAL(access_log_file), RELOADABLE,
 	  .example = "/var/log/hapax/access.log",
-	  .text = "The file that the lines are appended to; default standard output. SIGHUP opens "
-		  "it anew, so move it away first and send SIGHUP then. A disk that is full or slow "
+	  .text = "The file that the lines are appended to; default standard output. To rotate "
+		  "it, move it away, then send SIGHUP: hapax opens a new file. A disk that is "
+		  "full or slow "
 		  "holds up no request: lines that do not fit into 1 MiB of memory are dropped and "
 		  "counted (hapax_access_log_dropped_total)." },
 
@@ -310,8 +311,8 @@ static const struct hpx_option rows[] = {
 		  "the answer. Set it to true if the application allows it." },
 	{ "observe", HPX_OPTION_BOOL, GLOBAL(observe), RELOADABLE, .default_value = "false",
 	  .flag = "observe",
-	  .text = "Only watches: refuses, replays and changes nothing, and counts what would "
-		  "have happened. true here holds for every route." },
+	  .text = "Only watches: hapax refuses, replays and changes nothing, and counts what "
+		  "it would have done. Set here, it applies to every route." },
 
 	/* Tenants. */
 	{ "tenant.from", HPX_OPTION_CHOICE, GLOBAL(tenant.from), .default_value = "automatic",
@@ -646,9 +647,10 @@ static const struct hpx_option rows[] = {
 	  .read = hpx_key_sources_read,
 	  .example = "[{header: PayPal-Request-Id}, {body: /idempotency_key}, {query: request_id}]",
 	  .text = "Where the key is, if not in key_header alone: headers, members of a JSON body as "
-		  "JSON pointers, query parameters; at most 4. The first that is there counts; two "
-		  "that are there and differ are 400. Where a body is named, the key is known only "
-		  "when the whole body is there. A member stays part of the fingerprint unless "
+		  "JSON pointers, query parameters; at most 4. The first one that is present "
+		  "counts; if two are present and differ, the request gets 400. A key in the "
+		  "body is known only when the whole body has arrived. A member stays part of "
+		  "the fingerprint unless "
 		  "fingerprint.ignore names it." },
 	{ "key_max", HPX_OPTION_COUNT, POLICY(key_demand.bytes_max), .default_value = "255",
 	  RANGE(1, HPX_KEY_MAX),
@@ -666,9 +668,10 @@ static const struct hpx_option rows[] = {
 		  "observing, such keys are counted, whatever stands here." },
 	{ "key_storage", HPX_OPTION_CHOICE, POLICY(key_storage), .default_value = "plain",
 	  CHOICES("plain", "hash"),
-	  .text = "The copy of a key that people see in the store. plain: the key. hash: sha256: "
-		  "and its hash; hapax keys show --key KEY finds it all the same. A hash is no "
-		  "secret where keys can be guessed. Not with a probe that has {key}." },
+	  .text = "The copy of a key that people see in the store. plain: the key. hash: its "
+		  "SHA-256; hapax keys show --key KEY still finds the operation. A hash does "
+		  "not hide a key that can be guessed. It cannot be combined with a probe that "
+		  "has {key}." },
 	{ "max_age.header", HPX_OPTION_TOKEN, POLICY(max_age.header), .example = "X-Sent-At",
 	  .text = "The header in which a client says when it made the request: RFC 3339, an HTTP "
 		  "date, or seconds or milliseconds since 1970. A new key with a time that is old, "
@@ -692,17 +695,18 @@ static const struct hpx_option rows[] = {
 		  "unless expired says otherwise." },
 	{ "retention_max", HPX_OPTION_DURATION, POLICY(policy.retention_max_ms), .default_value = "0s",
 	  RANGE(0, 3650 * DAY), .example = "30d",
-	  .text = "How long the upstream may have a single answer kept, by the header "
-		  "Hapax-Retention (7d, 36h) of the answer; never shorter than retention. 0: the header "
-		  "is not heeded. It never reaches the client." },
+	  .text = "The longest time for which the upstream may keep a single answer, by the "
+		  "header Hapax-Retention (7d, 36h) of the answer; never shorter than "
+		  "retention. 0: the header is ignored. It never reaches the client." },
 	{ "tombstone", HPX_OPTION_DURATION, POLICY(policy.tombstone_ms), .default_value = "0s",
 	  RANGE(0, 3650 * DAY), .example = "30d",
 	  .text = "How long a key is known after the answer has expired: id, fingerprint, status and "
 		  "times, without the answer. 0: until it is deleted, which is soon." },
 	{ "expired", HPX_OPTION_CHOICE, POLICY(policy.expired), .default_value = "execute",
 	  CHOICES("execute", "refuse"),
-	  .text = "What a request gets whose key happened, and whose answer has expired, as long as "
-		  "that can be seen (see tombstone). execute: it is executed as a new operation, "
+	  .text = "What a request gets whose key was executed and whose answer has expired, as "
+		  "long as hapax still knows the key (see tombstone). execute: it is executed "
+		  "as a new operation, "
 		  "counted and logged. refuse: 410 idempotency_key_expired, whatever the request is." },
 	{ "lease", HPX_OPTION_DURATION, POLICY(policy.lease_ms), .default_value = "30s",
 	  RANGE(SECOND, HOUR),
@@ -761,8 +765,9 @@ static const struct hpx_option rows[] = {
 	  OTHER(hpx_route, recipe.only_count), .default_value = "",
 	  .example = "[/amount, /currency, /customer]",
 	  .text = "The members of a JSON body that must be the same in a request and its retry; all "
-		  "others may differ. Two requests that differ only in others are then one: the "
-		  "second gets the answer of the first. Not together with fingerprint.ignore. A body "
+		  "others may differ. Two requests that differ only in other members count as "
+		  "the same: the second gets the answer of the first. It cannot be combined "
+		  "with fingerprint.ignore. A body "
 		  "that is not JSON counts whole. A route's list replaces that of defaults." },
 	{ "fingerprint.headers", HPX_OPTION_HEADERS, POLICY(recipe.headers),
 	  OTHER(hpx_route, recipe.header_count), .default_value = "", .example = "[X-Currency]",
@@ -891,7 +896,7 @@ static const struct hpx_option rows[] = {
 		  "route; otherwise nothing is settled. Reservations of the route are then indexed by "
 		  "their key." },
 	{ "route", HPX_OPTION_TEXT, WEBHOOK(route), .example = "POST /payments",
-	  .text = "The route, as it is written under routes, whose keys key means." },
+	  .text = "With key: the route that the keys belong to, as it is written under routes." },
 	{ "amount", HPX_OPTION_POINTER, WEBHOOK(amount), .example = "/data/amount",
 	  .text = "Where the body has the amount. With it, a message that is matched by key settles "
 		  "only if the amount is that of the request, as an exact decimal." },

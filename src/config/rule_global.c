@@ -114,8 +114,8 @@ static void check_store_modes(struct hpx_parse_context *context, struct hpx_span
 		slash[slash == folder] = '\0';
 	if (stat(folder, &about) == 0 && (about.st_mode & S_IWOTH) != 0)
 		warn(context, "store",
-		     "is in a directory that every user may write, who could put another file in its "
-		     "place; use a directory of hapax's own (chmod 700)");
+		     "is in a directory that every user may write, so that any user could "
+		     "replace the file; use a directory of hapax's own (chmod 700)");
 }
 
 static void check_store(struct hpx_parse_context *context)
@@ -127,9 +127,8 @@ static void check_store(struct hpx_parse_context *context)
 	if (context->tree.count > 0 && path.len > 0 && path.ptr[0] != '/')
 		remark(context, HPX_CONFIG_NOTE, hpx_context_given(context, "store", NULL),
 		       "store",
-		       "is a relative path: another working directory is another, empty "
-		       "store; "
-		       "services name it from / on");
+		       "is a relative path: started in another directory, hapax would use "
+		       "another, empty store; write an absolute path for a service");
 	if (path.len > 0)
 		check_store_modes(context, path);
 	if (!hpx_store_url_can(url, HPX_STORE_PERSISTS))
@@ -251,8 +250,7 @@ static void check_tenant(struct hpx_parse_context *context)
 	    is_given(context, "tenant.anonymous") &&
 	    settings->tenant.anonymous != HPX_ANONYMOUS_ALLOW)
 		mistake(context, "tenant.anonymous",
-			"is allow where tenant.from is anonymous, and cannot be another; leave one "
-			"out");
+			"is always allow where tenant.from is anonymous; leave one of them out");
 	check_subrequest(context);
 	hpx_rule_check_jwt(context);
 	if (settings->tenant.from != HPX_TENANT_CERTIFICATE && is_given(context, "tenant.certificate"))
@@ -349,8 +347,8 @@ static void check_cors(struct hpx_parse_context *context)
 		warn(context, "cors.credentials", "has no effect unless cors.origins lists any");
 	if (cors->credentials && hpx_cors_allowed(cors, HPX_SPAN("null")).ptr != NULL && !any)
 		warn(context, "cors.origins",
-		     "lists null, which any page can make itself, with cors.credentials; leave "
-		     "one out");
+		     "lists null, an origin that any page can have, together with "
+		     "cors.credentials; leave one out");
 }
 
 /* Two options of which the first must not be the larger. */

@@ -76,9 +76,9 @@ static void check_participation(struct hpx_parse_context *context, const struct 
 	if (policy->on_lost == HPX_ON_LOST_RESUME && !policy->fenced &&
 	    policy->honours_keys_ms == 0)
 		policy_mistake(context, "on_lost", set,
-			       "is resume, which could run twice what an earlier attempt still "
-			       "does; say fenced: yes or honours_keys of a service that keeps "
-			       "its word, or unknown");
+			       "is resume, but an earlier attempt may still be running, and "
+			       "its work would be done twice; add fenced: yes or honours_keys "
+			       "if the service prevents that, or write on_lost: unknown");
 	if (policy->on_lost == HPX_ON_LOST_RESUME && !policy->fenced &&
 	    policy->honours_keys_ms > 0 && policy->honours_keys_ms < policy->retention_ms)
 		policy_mistake(context, "honours_keys", set,
@@ -116,9 +116,9 @@ static void check_selection(struct hpx_parse_context *context, const struct hpx_
 {
 	if (route->recipe.only_count > 0 && route->recipe.ignore_count > 0)
 		policy_mistake(context, "fingerprint.only", set,
-			       "stands beside fingerprint.ignore; what is not among only is ignored "
-			       "anyway: leave one of them out, or write ignore: [] where it is that of "
-			       "defaults");
+			       "cannot be combined with fingerprint.ignore, because members "
+			       "outside of only are ignored in any case; leave one of them "
+			       "out, or write ignore: [] if it comes from defaults");
 }
 
 /* People and queues retry after a night; what has expired by then is executed again. */
@@ -213,8 +213,8 @@ static void check_target(struct hpx_parse_context *context, const struct hpx_loc
 		return;
 	if (route->target_name.ptr == NULL) {
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "deliver",
-				    "is async, but nothing says where to; add target: and one of "
-				    "targets");
+				    "is async, but no target is named; add target: with a name "
+				    "of targets");
 		return;
 	}
 	hpx_rule_unknown_target(context, location, route->target_name,
@@ -236,8 +236,9 @@ static void check_contradictions(struct hpx_parse_context *context, const struct
 				    "part; say completes: upstream, or deliver: now");
 	if (policy->on_lost == HPX_ON_LOST_RESUME)
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "on_lost",
-				    "is resume, but what is sent again is the target's to say "
-				    "(honours_keys); say on_lost: unknown, or deliver: now");
+				    "is resume, but with deliver: async the target's "
+				    "honours_keys decides what is sent again; write on_lost: "
+				    "unknown, or deliver: now");
 	if (policy->concurrent == HPX_CONCURRENT_WAIT &&
 	    hpx_location_given(location, "", "concurrent")->given)
 		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", "concurrent",
@@ -252,12 +253,12 @@ static void warn_without_effect(struct hpx_parse_context *context, const struct 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (hpx_location_given(location, "", names[i])->given)
 			hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", names[i],
-					    "has no effect where deliver is async; what the target "
-					    "does stands under targets");
+					    "has no effect where deliver is async; the options "
+					    "of the target count");
 	if (hpx_location_any_given(location, "reconcile."))
 		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", "deliver",
-				    "is async: what its target's reconcile says counts, not what is "
-				    "said here");
+				    "is async: the target's reconcile counts, and this has no "
+				    "effect");
 }
 
 /* What `deliver` itself needs. */
@@ -427,7 +428,7 @@ static void warn_each(const struct hpx_settings *settings, struct hpx_config_rep
 	if (is_unanswered(settings, &settings->fallback))
 		hpx_config_remark(report, HPX_CONFIG_WARNING, 0, 0,
 				  HPX_SPAN("defaults.server_error"),
-				  "is not given, and holds where no route says it: " QUESTION);
+				  "is not given in defaults, for routes that do not set it: " QUESTION);
 }
 
 void hpx_config_warn_server_error(const struct hpx_settings *settings, bool each,

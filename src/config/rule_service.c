@@ -139,7 +139,7 @@ static void check_get(struct hpx_parse_context *context, const struct hpx_locati
 				    "{operation}");
 	else if (!operation && !provider && !key)
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, PROBE, "get",
-				    "asks the same of every operation; put %s into it",
+				    "is the same question for every operation; put %s into it",
 				    target ? "{operation}, {provider_id} or {key}" : "{operation} or {key}");
 	else if (!operation && !target)
 		hpx_location_remark(context, location, HPX_CONFIG_WARNING, PROBE, "get",
@@ -242,9 +242,9 @@ void hpx_rule_reconcile(struct hpx_parse_context *context, const struct hpx_loca
 	    rule->settle_after_ms == 0)
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "reconcile.",
 				    "settle_after",
-				    "is missing, so that \"not applied\" could be said of a request "
-				    "that still runs; give the longest that the service can take, "
-				    "e.g. settle_after: 2m");
+				    "is missing: without it, a request that still runs could "
+				    "count as \"not applied\"; give the longest time that the "
+				    "service can take, e.g. settle_after: 2m");
 	if (rule->backoff.base_ms > rule->backoff.cap_ms)
 		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "reconcile.", "backoff",
 				    "is larger than reconcile.backoff_max, which then counts");
@@ -341,8 +341,8 @@ static void check_speaker(struct hpx_parse_context *context, const struct hpx_lo
 	if (webhook->target.ptr == NULL) {
 		if (webhook->provider_id.ptr != NULL && settings->target_count > 1)
 			hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "target",
-					    "is missing: the id of one service may be that of "
-					    "another's job; say which of targets sends it");
+					    "is missing: two services may use the same id; "
+					    "name the target that sends this webhook");
 		return;
 	}
 	if (hpx_settings_find_target(settings, webhook->target) == NULL)
@@ -356,13 +356,14 @@ static void check_not_applied(struct hpx_parse_context *context, const struct hp
 		return;
 	if (webhook->settle_after_ms == 0)
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "settle_after",
-				    "is missing, so that \"not applied\" could be said of a request "
-				    "that still runs; give the longest that the service can take, "
-				    "e.g. settle_after: 2m");
+				    "is missing: without it, a request that still runs could "
+				    "count as \"not applied\"; give the longest time that the "
+				    "service can take, e.g. settle_after: 2m");
 	else if (webhook->signature.scheme == HPX_SIGNATURE_SCHEME_HMAC_BODY)
 		hpx_location_remark(context, location, HPX_CONFIG_WARNING, "", "not_applied",
-				    "has no effect where scheme is hmac-body, which signs no time, "
-				    "so that it could be of any; add a probe to find that out");
+				    "has no effect where scheme is hmac-body: it signs no "
+				    "time, so the message may be old; add a probe to find out "
+				    "what was not applied");
 }
 
 /* Two webhooks, or a webhook and a probe, cannot want different amounts of one request. */
@@ -406,8 +407,8 @@ static void check_key(struct hpx_parse_context *context, const struct hpx_locati
 				    "client's request) are compared");
 	if (has_other_amount(settings, webhook))
 		hpx_location_remark(context, location, HPX_CONFIG_MISTAKE, "", "amount_request",
-				    "is not that of another webhook, or of the probe, of the same "
-				    "route; a request has one amount");
+				    "differs from that of another webhook, or of the probe, of "
+				    "the same route; a request has one amount");
 }
 
 static void check_webhook(struct hpx_parse_context *context, size_t n)

@@ -396,8 +396,8 @@ static void relabel_upstream(struct hpx_gateway *gateway, const struct hpx_setti
 	pthread_mutex_unlock(&gateway->label_lock);
 	if (before.url[0] != '\0' && strcmp(before.url, now.url) != 0)
 		hpx_log(HPX_LOG_INFO, "upstream_changed",
-			"name=%s before=%s now=%s reason=\"by a reload; requests under way end at the old "
-			"one, keys go on\"",
+			"name=%s before=%s now=%s reason=\"by a reload; requests under way end "
+			"at the old one, keys stay valid\"",
 			now.name, before.url, now.url);
 }
 

@@ -62,7 +62,7 @@ static enum hpx_status read_host(struct hpx_span host, struct hpx_arena *arena,
 		return HPX_OK;
 	if (!hpx_host_valid(host)) {
 		*ret_reason =
-			"has a host that is none, or a path that does not begin with /";
+			"has a host that is not valid, or a path that does not begin with /";
 		return HPX_INVALID;
 	}
 	struct hpx_span name = host_name(host);

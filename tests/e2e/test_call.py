@@ -214,7 +214,7 @@ def test_bodies(caller, script):
     (["POST", "http://x/", "-H", "Idempotency-Key: a"], USAGE, "--key"),
     (["POST", "http://x/", "--retries", "3"], USAGE, "`hapax call --help` lists them"),
     (["POST", "http://x/", "--attempts", "0"], USAGE, "--attempts needs a number"),
-    (["POST", "http://x/", "--no-journal", "--journal", "x"], USAGE, "either"),
+    (["POST", "http://x/", "--no-journal", "--journal", "x"], USAGE, "not both"),
     (["--resume", "x"], USAGE, "not the number"),
     (["--resume", "--list"], USAGE, "stand alone"),
     (["--list", "POST"], USAGE, "stand alone"),

@@ -313,5 +313,5 @@ def test_default_places(caller, script):
     assert "--journal" in caller.post(server.url, env=env, exit_code=FAILED).errors
     nowhere = caller.home / "no" / "such" / "user"
     told = caller.post(server.url, env={**env, "HOME": str(nowhere)}, exit_code=FAILED).errors
-    assert f"HOME is {nowhere}, which is no directory: nothing was sent; say where" in told, told
+    assert f"HOME is {nowhere}, which is not a directory: nothing was sent; name" in told, told
     assert not (caller.home / "no").exists() and server.connections == 1

@@ -119,7 +119,7 @@ def test_ratchet(coverage):
     api.write_text(API.replace("description: Takes", "x-hapax-safe: Takes"), encoding="utf-8")
     done = coverage("api.yaml", "--baseline", "known", code=GAPS)
     assert "gaps: 0" in done.stdout
-    assert "POST /v1/notes key_in_prose\n" in done.stderr and "take it out" in done.stderr
+    assert "POST /v1/notes key_in_prose\n" in done.stderr and "remove these lines" in done.stderr
     baseline.write_text("POST\n", encoding="utf-8")
     assert "known:1: is no entry" in coverage("api.yaml", "--baseline", "known", code=UNREADABLE).stderr
     coverage("api.yaml", "--baseline", "nowhere", code=UNREADABLE)

@@ -151,7 +151,7 @@ def test_they_have_it_and_we_do_not(bench):
     assert found(report, "they_only") == [failed, declined, stranger, "tip"]
     texts = [row["text"] for row in report["they_only"]["listed"]]
     assert "failed_retryable" in texts[0] and "without success" in texts[1]
-    assert "none here" in texts[2] and "no operation's reference" in texts[3]
+    assert "has no such operation" in texts[2] and "not an operation's reference" in texts[3]
     assert [row["line"] for row in report["they_only"]["listed"]] == [3, 4, 5, 6]
     assert report["open"] == 4 and others(report, "they_only") == []
 
@@ -216,7 +216,7 @@ def test_what_is_not_restored_stays_open(bench):
     declined, failed = bench.pay(behave="status=422"), bench.pay(behave="status=429")
     report = bench.run([{"id": r} for r in (first, "tip", declined, second, failed)], *RESTORE, code=FAILED)
     texts = [row["text"] for row in report["they_only"]["listed"]]
-    assert "stands for another operation" in texts[0] and "no operation's reference" in texts[1], texts
+    assert "stands for another operation" in texts[0] and "not an operation's reference" in texts[1], texts
     assert "without success" in texts[2] and report["open"] == 3 and others(report, "they_only") == []
     assert report["they_only"]["listed"][3]["settled"] and bench.state(failed) == "completed"
 
@@ -396,9 +396,9 @@ def test_not_applied_needs_its_rule(bench):
     path.write_text(f"id,status\n{reference},gone\n")
     how = ("reconcile", "--ledger", path, "--operation", "id", "--status", "status", "--applied",
            "ok", "--not-applied", "gone", "--from", bench.start)
-    assert "say --settle-after, or --config" in bench.operator.on(*how, *APPLY, code=FAILED)
+    assert "give --settle-after, or --config" in bench.operator.on(*how, *APPLY, code=FAILED)
     text = bench.operator.on(*how, "--settle-after", "1ms", *APPLY, code=FAILED)
-    assert "say with --to when that was" in text
+    assert "give --to, the time up to which that holds" in text
     text = bench.operator.on(*how, "--settle-after", "1ms", "--to", now(), *APPLY, code=FAILED)
     assert "a later export says so again" in text
 
@@ -534,7 +534,7 @@ MISTAKES = [
     (["--ledger", "x", "--operation", "a", "--retention", "1h"], USAGE, "--retention needs --restore"),
     (["--ledger", "/no/such.csv", "--key", "a"], FAILED, "/no/such.csv cannot be opened"),
     (["--ledger", "-", "--key", "a"], FAILED, "-, line 1"),
-    (["--ledger", "-", "--format", "jsonl", "--key", "/~2"], USAGE, "is a JSON pointer"),
+    (["--ledger", "-", "--format", "jsonl", "--key", "/~2"], USAGE, "must be a JSON pointer"),
 ]
 
 

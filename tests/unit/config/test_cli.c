@@ -211,8 +211,8 @@ static void check_says_what_is_wrong(void **state)
 		{ hpx_cli_check,
 		  { "check", "--upstream", "http://h:1" },
 		  0,
-		  "warning: defaults.server_error: is not given, and holds where no route says "
-		  "it: " QUESTION "ok\n"
+		  "warning: defaults.server_error: is not given in defaults, for routes that "
+		  "do not set it: " QUESTION "ok\n"
 		  "  route     key       scope  server_error  concurrent  deliver  retention\n"
 		  "  defaults  required  path   retry         conflict    now      24h\n"
 		  "  tenant: " TENANT "\n",

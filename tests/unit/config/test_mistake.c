@@ -98,14 +98,16 @@ static void values(void **state)
 		{ GOOD "defaults: {key_min: 256}\n",
 		  "f:3:21: defaults.key_min: \"256\" is too large: at most 255\n" },
 		{ GOOD "defaults: {fingerprint: {only: [/a], ignore: [/b]}}\n",
-		  "f:3:26: defaults.fingerprint.only: stands beside fingerprint.ignore; what is not "
-		  "among only is ignored anyway: leave one of them out, or write ignore: [] where it is "
-		  "that of defaults\n" },
+		  "f:3:26: defaults.fingerprint.only: cannot be combined with "
+		  "fingerprint.ignore, because members outside of only are ignored in any "
+		  "case; leave one of them out, or write ignore: [] if it comes from "
+		  "defaults\n" },
 		{ GOOD "defaults: {fingerprint: {ignore: [/b]}}\nroutes:\n  - match: POST /a\n"
 		       "    fingerprint: {only: [/a]}\n",
-		  "f:6:19: routes[].fingerprint.only: stands beside fingerprint.ignore; what is not "
-		  "among only is ignored anyway: leave one of them out, or write ignore: [] where it is "
-		  "that of defaults\n" },
+		  "f:6:19: routes[].fingerprint.only: cannot be combined with "
+		  "fingerprint.ignore, because members outside of only are ignored in any "
+		  "case; leave one of them out, or write ignore: [] if it comes from "
+		  "defaults\n" },
 		{ GOOD "traces: {endpoint: 'http://127.0.0.1:4318', sample: 5%}\n",
 		  "f:3:53: traces.sample: is no number from 0 to 1 with at most 6 digits behind the "
 		  "point; write e.g. 0.05\n" },

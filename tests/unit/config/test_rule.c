@@ -14,8 +14,9 @@ struct row {
 };
 
 #define RESUMES \
-	"is resume, which could run twice what an earlier attempt still does; say fenced: " \
-	"yes or honours_keys of a service that keeps its word, or unknown\n"
+	"is resume, but an earlier attempt may still be running, and its work would be done " \
+	"twice; add fenced: yes or honours_keys if the service prevents that, or write " \
+	"on_lost: unknown\n"
 #define FORGETS \
 	"is shorter than retention: a retry could come after the service forgot the key; " \
 	"make retention shorter\n"
@@ -64,8 +65,8 @@ static void contradictions_are_mistakes(void **state)
 		  "proxies in "
 		  "trusted_peers, or listen on a unix socket (listen: unix:PATH)\n" },
 		{ GOOD "tenant: {from: anonymous, anonymous: refuse}\n",
-		  "f:3:27: tenant.anonymous: is allow where tenant.from is anonymous, and cannot "
-		  "be another; leave one out\n" },
+		  "f:3:27: tenant.anonymous: is always allow where tenant.from is anonymous; "
+		  "leave one of them out\n" },
 		{ GOOD "tenant: {from: credential}\n",
 		  "f:3:10: tenant.from: is credential, but no header is named; add e.g. "
 		  "tenant.name: X-Auth-Token\n" },
@@ -164,8 +165,8 @@ static void doubts_are_warnings(void **state)
 		{ GOOD "traces: {sample: 0.5}\n",
 		  "f:3:10: warning: traces.sample: has no effect unless traces.endpoint is given\n" },
 		{ GOOD "cors: {origins: [\"null\"], credentials: yes}\n",
-		  "f:3:8: warning: cors.origins: lists null, which any page can make itself, with "
-		  "cors.credentials; leave one out\n" },
+		  "f:3:8: warning: cors.origins: lists null, an origin that any page can have, "
+		  "together with cors.credentials; leave one out\n" },
 		{ GOOD "defaults: {on_lost: resume, fenced: yes}\n", "" },
 		{ GOOD "defaults: {on_lost: resume, honours_keys: 48h}\n", "" },
 		{ GOOD "routes:\n  - match: POST /a\n    on_lost: resume\n    retention: 1h\n"
@@ -178,9 +179,8 @@ static void doubts_are_warnings(void **state)
 		  "f:3:10: warning: tenant.name: has no effect unless tenant.from is "
 		  "credential, header or cookie\n" },
 		{ "upstream: http://127.0.0.1:9000\nstore: sqlite:s.db\n",
-		  "f:2:1: note: store: is a relative path: another working directory is "
-		  "another, "
-		  "empty store; services name it from / on\n" },
+		  "f:2:1: note: store: is a relative path: started in another directory, hapax "
+		  "would use another, empty store; write an absolute path for a service\n" },
 		{ IN_MEMORY, FORGETFUL },
 		{ GOOD "defaults: {retention: 59m}\n", "f:3:12: warning: defaults.retention: " SHORT },
 		{ GOOD "routes:\n  - match: POST /a\n    retention: 1s\n",

@@ -119,8 +119,8 @@ static void async_routes_that_cannot_be(void **state)
 		  "f:6:5: routes[].match: has the method M-POST, and deliver is async: a job's "
 		  "method is 1 to 32 capital letters\n" },
 		{ GOOD ROUTE "    deliver: async\n",
-		  "f:7:5: routes[].deliver: is async, but nothing says where to; add target: "
-		  "and one of targets\n" },
+		  "f:7:5: routes[].deliver: is async, but no target is named; add target: with "
+		  "a name of targets\n" },
 		{ GOOD ROUTE "    deliver: async\n    target: maler\n",
 		  "f:8:5: routes[].target: \"maler\" is none of targets; did you mean "
 		  "\"mailer\"?\n" },
@@ -158,10 +158,11 @@ static void async_routes_that_cannot_be(void **state)
 		  "f:6:5: routes[].completes: is application, but with deliver: async no "
 		  "application takes part; say completes: upstream, or deliver: now\n" },
 		{ GOOD ASYNC "    on_lost: resume\n    fenced: yes\n",
-		  "f:9:5: routes[].on_lost: is resume, but what is sent again is the target's "
-		  "to say (honours_keys); say on_lost: unknown, or deliver: now\n"
-		  "f:10:5: warning: routes[].fenced: has no effect where deliver is async; "
-		  "what the target does stands under targets\n" },
+		  "f:9:5: routes[].on_lost: is resume, but with deliver: async the target's "
+		  "honours_keys decides what is sent again; write on_lost: unknown, or "
+		  "deliver: now\n"
+		  "f:10:5: warning: routes[].fenced: has no effect where deliver is async; the "
+		  "options of the target count\n" },
 		{ GOOD ASYNC "    key: optional\n",
 		  "f:9:5: routes[].key: must be required where deliver is async: a request "
 		  "without a key would go to the upstream\n" },
@@ -193,12 +194,12 @@ static void async_routes_that_can_be(void **state)
 		  "the answer is 202 at once; Prefer: wait at its Location waits\n" },
 		{ GOOD ASYNC "    server_error: replay\n    honours_keys: 48h\n",
 		  "f:9:5: warning: routes[].server_error: has no effect where deliver is "
-		  "async; what the target does stands under targets\n"
+		  "async; the options of the target count\n"
 		  "f:10:5: warning: routes[].honours_keys: has no effect where deliver is "
-		  "async; what the target does stands under targets\n" },
+		  "async; the options of the target count\n" },
 		{ GOOD ASYNC "    reconcile: {tries: 5}\n",
-		  "f:7:5: warning: routes[].deliver: is async: what its target's reconcile "
-		  "says counts, not what is said here\n" },
+		  "f:7:5: warning: routes[].deliver: is async: the target's reconcile counts, "
+		  "and this has no effect\n" },
 		{ GOOD ASYNC "observe: true\n",
 		  "f:7:5: warning: routes[].deliver: is async, but requests are only "
 		  "observed: they go to the upstream\n" },
@@ -218,8 +219,8 @@ static void async_routes_that_can_be(void **state)
 #define T_PROBE(text) UP "targets: {t: {url: 'https://t', reconcile: {probe: {" text "}}}}\n"
 #define GET "get: '/{operation}', "
 #define STILL_RUNS \
-	"is missing, so that \"not applied\" could be said of a request that still runs; " \
-	"give the longest that the service can take, e.g. settle_after: 2m\n"
+	"is missing: without it, a request that still runs could count as \"not applied\"; " \
+	"give the longest time that the service can take, e.g. settle_after: 2m\n"
 #define NOTHING \
 	"is missing, and so are declined and not_applied: nothing could ever be settled; " \
 	"say what the answers mean\n"
@@ -243,11 +244,11 @@ static void probes_that_cannot_be(void **state)
 		{ T_PROBE(GET "not_applied: [404]"),
 		  "f:3:11: targets.t.reconcile.settle_after: " STILL_RUNS },
 		{ PROBE("get: /x, applied: [200]"),
-		  "f:3:32: defaults.reconcile.probe.get: asks the same of every operation; put "
+		  "f:3:32: defaults.reconcile.probe.get: is the same question for every operation; put "
 		  "{operation} or {key} into it\n" },
 		{ T_PROBE("get: /x, applied: [200]"),
-		  "f:3:53: targets.t.reconcile.probe.get: asks the same of every operation; "
-		  "put {operation}, {provider_id} or {key} into it\n" },
+		  "f:3:53: targets.t.reconcile.probe.get: is the same question for every "
+		  "operation; put {operation}, {provider_id} or {key} into it\n" },
 		{ PROBE("get: '/{provider_id}', applied: [200]"),
 		  "f:3:32: defaults.reconcile.probe.get: has {provider_id}, which only a job's "
 		  "answer gives; use {operation}\n" },
@@ -428,8 +429,8 @@ static void webhooks_that_cannot_be(void **state)
 		{ WEBHOOK("target: bonk, scheme: stripe, " SECRET REST) TWO,
 		  "f:3:16: webhooks.w.target: \"bonk\" is none of targets; did you mean \"bank\"?\n" },
 		{ WEBHOOK("scheme: stripe, " SECRET REST ", provider_id: /i") TWO,
-		  "f:3:12: webhooks.w.target: is missing: the id of one service may be that of "
-		  "another's job; say which of targets sends it\n" },
+		  "f:3:12: webhooks.w.target: is missing: two services may use the same id; "
+		  "name the target that sends this webhook\n" },
 		{ WEBHOOK(KEYED "body: 1KiB") PAY,
 		  "f:3:12: webhooks.w.route: is missing: a key alone may be that of another route; "
 		  "say which it is, e.g. route: POST /payments\n" },
@@ -447,8 +448,8 @@ static void webhooks_that_cannot_be(void **state)
 		  "the client's key, e.g. key: /data/metadata/idempotency_key\n" },
 		{ UP "webhooks: {w: {" KEYED "route: POST /pay, amount: /a, amount_request: /a}, v: {" KEYED
 		     "route: POST /pay, amount: /a, amount_request: /b}}\n" PAY,
-		  "f:3:265: webhooks.v.amount_request: is not that of another webhook, or of the "
-		  "probe, of the same route; a request has one amount\n" },
+		  "f:3:265: webhooks.v.amount_request: differs from that of another webhook, "
+		  "or of the probe, of the same route; a request has one amount\n" },
 		{ UP "webhooks: {'': {scheme: stripe, " SECRET REST "}}\n",
 		  "f:3:12: webhooks: \"\" is no name: 1 to 63 of a-z, 0-9, _ and -\n" },
 	};
@@ -479,8 +480,8 @@ static void webhooks_that_can_be(void **state)
 		{ WEBHOOK("scheme: hmac-body, header: X-S, " SECRET REST ", not_applied: [no], "
 			  "settle_after: 5m"),
 		  "f:3:120: warning: webhooks.w.not_applied: has no effect where scheme is "
-		  "hmac-body, which signs no time, so that it could be of any; add a probe to "
-		  "find that out\n" },
+		  "hmac-body: it signs no time, so the message may be old; add a probe to find "
+		  "out what was not applied\n" },
 	};
 	(void)state;
 	taken(rows, COUNT(rows));

@@ -77,8 +77,7 @@ static void check_row(const struct row *row)
 	"f:3:47: warning: targets.t.credentials.file: can be read or written by every " \
 	"user; chmod 600 it, as the user that hapax runs as\n"
 #define NO_FIELD \
-	AT "holds what no header can carry; it is one line of ASCII, the header's whole " \
-	   "value\n"
+	AT "must hold one line of ASCII: the whole value of the header that carries it\n"
 
 static void files(void **state)
 {
@@ -94,7 +93,8 @@ static void files(void **state)
 		{ HPX_SPAN_INIT("a\0b"), 0600, NULL, NO_FIELD },
 		{ HPX_SPAN_INIT("caf\xc3\xa9"), 0600, NULL, NO_FIELD },
 		{ HPX_SPAN_INIT(" a"), 0600, NULL, NO_FIELD },
-		{ { NULL, 0 }, 0600, NULL, AT "is larger than 16 KiB, which no secret is\n" },
+		{ { NULL, 0 }, 0600, NULL, AT "is larger than 16 KiB, the most that a secret "
+					      "may have\n" },
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
@@ -113,13 +113,13 @@ static void what_is_no_file(void **state)
 		    AT "cannot be opened: No such file or directory; name the file that holds "
 		       "the secret, which the user that hapax runs as must be able to read\n");
 	test_report(UP "targets: {t: {url: 'https://t', credentials: {file: /}}}\n", NULL,
-		    HPX_INVALID, AT "is no file; name the one that holds the secret\n");
+		    HPX_INVALID, AT "is not a file; name the file that holds the secret\n");
 	path_of("pipe", path);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	snprintf(text, sizeof(text),
 		 UP "targets: {t: {url: 'https://t', credentials: {file: %s}}}\n", path);
 	test_report(text, NULL, HPX_INVALID,
-		    AT "is no file; name the one that holds the secret\n");
+		    AT "is not a file; name the file that holds the secret\n");
 	assert_int_equal(unlink(path), 0);
 }
 
@@ -187,8 +187,8 @@ static void webhooks(void **state)
 		{ "stripe", "\r\n\nwhsec_one_0123456789\r\n\n", 1, "" },
 		{ "standard-webhooks", "whsec_MDEyMzQ1Njc4OWFiY2RlZg==\nplain-0123456789ab", 2, "" },
 		{ "standard-webhooks", "whsec_MDEyMzQ1Njc4OWFiY2RlZg==\nwhsec_not base64", 0,
-		  "webhooks.w.secret_env: has on line 2 no secret: what follows whsec_ "
-		  "must be base64\n" },
+		  "webhooks.w.secret_env: line 2 is not a secret: the text "
+		  "after whsec_ must be base64\n" },
 		{ "stripe", "1" LONG "\n"
 			    "2" LONG "\n"
 			    "3" LONG "\n"
