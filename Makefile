@@ -42,9 +42,10 @@ run:
 
 # The prefix is part of what is built (hapax.pc): it is told before.
 install: $(BUILD)/build.ninja
-	$(if $(PREFIX),meson configure $(BUILD) -Dprefix=$(PREFIX))
+	$(if $(PREFIX),meson configure $(BUILD) '-Dprefix=$(PREFIX)')
 	$(MAKE) all
-	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	meson compile -C $(BUILD) manual hapax.service hapax-reconcile.service
+	meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir "$$(realpath -m '$(DESTDIR)')")
 
 deb:
 	@tools/packages build deb

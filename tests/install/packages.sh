@@ -39,6 +39,8 @@ if [ -z "${PACKAGES_ONCE:-}" ]; then
 	done
 fi
 
+"$source/tests/install/prefix.sh" "$folder" "$folder/one"
+
 # ---- a system ----
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
 	sed -n 's/ bookworm main$//p' | head -n 1)
