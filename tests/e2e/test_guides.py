@@ -186,15 +186,30 @@ def test_first_steps(walk):
     listed = one.run(one.line("hapax keys ls"))
     assert listed.splitlines()[0].split() == one.block("REFERENCE ").splitlines()[0].split(), listed
     assert "completed" in listed and "POST /payments" in listed, listed
-    said = one.stop()[0]
+    said, logged = one.stop()
     assert said.count("payment 1 {'amount': 40}") == 1 and "payment 2" not in said, said
+    # The page tells of each line before the first request, and prints the last of them as it is.
+    logged = logged.splitlines()
+    ready = next(index for index, line in enumerate(logged) if "event=ready" in line)
+    assert ["server_error" in logged[0], "event=tenants" in logged[1], ready] == [True, True, 2], logged
+    assert re.findall(r" (\w+)=", logged[ready]) == re.findall(r" (\w+)=", one.line("time=")), logged[ready]
+
+
+def test_the_program_is_found(walk):
+    """The line for PATH, typed in the clone after `make`, finds the program that was built."""
+    lines = {walk("first-steps.md").line("export PATH"),
+             re.search(r"^export PATH.*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)[0]}
+    assert len(lines) == 1, lines
+    found = subprocess.run(["sh", "-c", f"{lines.pop()}; command -v hapax"], cwd=ROOT, capture_output=True, text=True,
+                           timeout=10, check=False).stdout
+    assert found.strip() == str(ROOT / "build/hapax") or not (ROOT / "build/hapax").exists(), found
 
 
 def test_in_front_of_your_service(walk):
     """Observe, read what was seen, check the file of step 3, and serve by it."""
-    one = walk("before-your-service.md", exchanges=[("/var/lib/hapax/hapax.db", "hapax.db")])
+    one = walk("before-your-service.md")
     start_service(one)
-    one.serve(one.line("hapax serve"))
+    one.serve(one.line("hapax serve --upstream"))
     pay = f"curl -s http://127.0.0.1:{one.ports[8080]}/payments -H 'Idempotency-Key: k1' -d '{{\"amount\": 1}}'"
     one.run(pay)
     check.until(lambda: "1 had a new key" in one.run(f"hapax observed --admin 127.0.0.1:{one.ports[8081]}"), "it is seen")
@@ -205,6 +220,22 @@ def test_in_front_of_your_service(walk):
     (one.folder / "hapax.yaml").write_text(one.block("upstream: "))
     checked = one.run(one.line("hapax check"))
     assert "POST /payments" in checked and "ok" in checked, checked
+    start_service(one)
+    one.serve(one.line("hapax serve --config"))
+    assert '"id": 1' in one.run(pay) and '"id": 1' in one.run(pay)
+
+
+def test_the_file_of_the_readme(walk):
+    """A person with the README alone, and no folder made before, guards a service by the file that it shows."""
+    one = walk("first-steps.md")
+    start_service(one)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = textwrap.dedent(re.search(r"^ *```yaml\n(.*?)^ *```$", text, re.M | re.S)[1])
+    (one.folder / "hapax.yaml").write_text(shown.replace(":9000", f":{one.ports[9000]}"))
+    one.run(re.search(r"`(hapax check --config [^`]*)`", text)[1])
+    one.serve(re.search(r"`(hapax serve --config [^`]*)`", text)[1])
+    pay = one.block("curl -i")
+    assert "201 Created" in one.run(pay) and "Idempotent-Replayed: true" in one.run(pay)
 
 
 def test_troubleshooting(walk, site):
