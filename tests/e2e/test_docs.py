@@ -249,6 +249,22 @@ def test_completions_are_read(tmp_path):
         assert done.stdout.strip() == wanted, (words, done.stdout, done.stderr)
 
 
+def test_zsh_completions_are_read(tmp_path):
+    """zsh takes the completions; its own functions stand in that would put the words on a line."""
+    require_program()
+    if not shutil.which("zsh"):
+        pytest.skip("zsh is not installed")
+    subprocess.run([ROOT / "tools/manual", str(binary()), "1.2.3", str(tmp_path)], check=True, timeout=60)
+    stand_in = "compadd() { print -l -- ${@:2} }; _describe() { print -l -- $commands }; _files() { }"
+    for words, wanted in ((["hapax", ""], "serve:Stands in front of an HTTP API: a retried POST happens once."),
+                          (["hapax", "keys", ""], "accept-clock"), (["hapax", "keys", "ls", "-"], "--state"),
+                          (["hapax", "serve", "-"], "--listen")):
+        quoted = " ".join(map(shlex.quote, words))
+        script = f"{stand_in}; words=({quoted}); CURRENT={len(words)}; . {tmp_path}/_hapax"
+        done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, check=False, timeout=20)
+        assert done.returncode == 0 and wanted in done.stdout.splitlines() and not done.stderr, (words, done)
+
+
 THREAT_COLUMNS = ["threat", "what hapax does", "options", "tests", "metrics", "what remains"]
 
 

@@ -2,21 +2,13 @@
 # Shows that what is installed is enough, and that the guide is right: the
 # programs of docs/guide/library.md are built with nothing but pkg-config from an
 # installation in a folder of its own, with the shared library and with the
-# static one, and do what the guide says.
+# static one, and do what the guide says. Its cc lines are run as they are printed.
 #   install.sh BUILD-FOLDER SOURCE-FOLDER COMPILER...
 set -eu
-build=$1 guide=$2/docs/guide/library.md
+build=$1 source=$2
 shift 2
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-
-# program NAME: the guide's block that begins with "/* NAME".
-program() {
-	awk -v first="/* $1" '
-		/^```/ { inside = 0 }
-		inside || index($0, first) == 1 { inside = 1; print }' "$guide" >"$root/$1"
-	[ -s "$root/$1" ]
-}
 
 # expect OUTPUT COMMAND: in a folder of its own, where nothing was done yet.
 expect() {
@@ -45,9 +37,7 @@ replaying: paid
 shop='201
 201 again'
 
-program payments.c
-program shop.c
-program shop_pg.c
+"$(dirname "$0")/guides.sh" "$source" "$root"
 warn='-Wall -Wextra -Werror'
 "$@" $warn "$root/payments.c" -o "$root/payments" $hapax_flags $hapax_libs
 LD_LIBRARY_PATH=$libraries ldd "$root/payments" | grep -q "libhapax.so.0 => $libraries"
@@ -63,3 +53,8 @@ if ldd "$root/static" | grep -q libhapax; then
 	exit 1
 fi
 expect "$payments" "$root/static"
+
+# By the lines of the guides, as they are printed.
+(cd "$root" && rm payments shop && PKG_CONFIG_SYSROOT_DIR=$root sh -e ./build && [ -x pay ])
+expect "$payments" "$root/payments"
+expect "$shop" "$root/shop"

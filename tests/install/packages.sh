@@ -1,8 +1,10 @@
 #!/bin/sh
 # Shows that the Debian packages do what they are for, in a minimal Debian 12 that
 # debootstrap makes: they install, the service starts by the unit's own command line and
-# protects an API, a real systemd runs the unit (service.sh), an upgrade keeps the store, a removal and a purge leave it and say so;
-# built a second time, in another folder, they are the same bytes.
+# protects an API, a real systemd runs the unit (service.sh), an upgrade to another version
+# keeps the store and what somebody wrote into the configuration, a removal and a purge leave
+# the store and say so; programs are built with the -dev packages by the lines of the guides.
+# Built a second time, in another folder, the packages are the same bytes.
 #   packages.sh FOLDER   where the packages and the system go; removed at the end
 #   PACKAGES_ONCE=1      builds them once, and compares nothing
 # Exits with 77 (skipped) where nobody may make such a system.
@@ -64,7 +66,13 @@ inside sh -c 'apt-get update -qq && apt-get install -qq -y --no-install-recommen
 inside hapax version
 inside getent passwd hapax >/dev/null || die "there is no user hapax"
 inside hapax check --config /etc/hapax/hapax.yaml >/dev/null || die "the shipped configuration has mistakes"
-inside test -s /usr/share/man/man1/hapax-serve.1.gz || die "there is no man page"
+inside dpkg-query -L hapax libhapax0 libhapax-client0 >"$folder/files"
+for path in /usr/bin/hapax /etc/hapax/hapax.yaml /lib/systemd/system/hapax.service /usr/lib/sysusers.d/hapax.conf \
+	/usr/share/bash-completion/completions/hapax /usr/share/zsh/vendor-completions/_hapax \
+	/usr/share/doc/hapax/examples/alerts.yaml /usr/share/man/man1/hapax.1.gz \
+	$(inside hapax --help | sed -n 's|^  \([a-z]*\)  .*|/usr/share/man/man1/hapax-\1.1.gz|p'); do
+	grep -qx "$path\(\.gz\)\{0,1\}" "$folder/files" || die "no package has $path"
+done
 inside bash -c '. /usr/share/bash-completion/completions/hapax && COMP_WORDS=(hapax ke) COMP_CWORD=1 && _hapax && [ "${COMPREPLY[*]}" = keys ]' ||
 	die "bash does not complete ke to keys"
 
@@ -120,8 +128,18 @@ pay && grep -qi '^idempotent-replayed: true' "$folder/head" || die "the retry wa
 inside hapax keys ls --config /etc/hapax/hapax.yaml | grep -q completed || die "keys ls does not find the operation"
 stop
 
-# ---- upgraded: the same package again, as apt does it ----
-inside sh -c 'apt-get install -qq -y --reinstall /root/hapax_*.deb' >"$folder/apt.log" 2>&1 || die "the upgrade failed"
+# ---- upgraded to a later version, which ships another configuration ----
+version=$(dpkg-deb -f "$folder"/one/hapax_*.deb Version)
+dpkg-deb -R "$folder"/one/hapax_*.deb "$folder/later"
+sed -i "s/^Version: .*/Version: $version+later/" "$folder/later/DEBIAN/control"
+echo '# of the later version' >>"$folder/later/etc/hapax/hapax.yaml"
+rm "$root"/root/hapax_*.deb
+dpkg-deb --root-owner-group -b "$folder/later" "$root/root/hapax_$version+later.deb" >/dev/null
+echo '# written by somebody' >>"$root/etc/hapax/hapax.yaml"
+inside apt-get install -qq -y -o Dpkg::Options::=--force-confold "/root/hapax_$version+later.deb" >"$folder/apt.log" 2>&1 ||
+	{ tail -20 "$folder/apt.log"; die "the upgrade failed"; }
+[ "$(inside dpkg-query -W -f '${Version}' hapax)" = "$version+later" ] || die "there was no upgrade"
+[ "$(tail -n 1 "$root/etc/hapax/hapax.yaml")" = '# written by somebody' ] || die "the upgrade took the configuration"
 start
 pay && grep -qi '^idempotent-replayed: true' "$folder/head" || die "the store did not survive the upgrade"
 stop
@@ -129,6 +147,14 @@ stop
 # ---- under a real systemd, which also removes the package ----
 rm "$root/usr/sbin/policy-rc.d"
 "$source/tests/install/service.sh" "$root" "$folder/network" || [ $? = 77 ]
+
+# ---- programs: the lines of the guides, with nothing but the packages ----
+inside apt-get install -qq -y --no-install-recommends gcc libc6-dev pkg-config $(cd "$root" && ls ./root/lib*-dev_*.deb | sed 's|^\.||') \
+	>"$folder/apt.log" 2>&1 || { tail -20 "$folder/apt.log"; die "the -dev packages do not install"; }
+"$source/tests/install/guides.sh" "$source" "$root/root/programs"
+inside sh -ec 'cd /root/programs && sh -e ./build && ./payments && ./shop' >"$folder/answer" 2>&1 ||
+	{ cat "$folder/answer"; die "the programs of the guides are not built or do not run"; }
+[ "$(grep -c '^201' "$folder/answer")" = 4 ] || { cat "$folder/answer"; die "the programs of the guides print something else"; }
 
 # ---- removed and purged ----
 inside apt-get remove -qq -y hapax >"$folder/apt.log" 2>&1 || die "the removal failed"
