@@ -187,6 +187,21 @@ def test_probe(site):
     assert not [seen for seen in one.provider.seen() if f"key={shared}" in seen.target]
 
 
+def test_a_probe_and_what_began_before(site):
+    """An operation of before the route was matched by key counts too: while it is there, nothing
+    is asked of another tenant's with the same key."""
+    one, key = site({"routes": ROUTES}), new_key()
+    old = one.gateway.post(key=key)
+    assert old.status == 200 and rows(one) == 0
+    probe = {"get": "/find?key={key}", "applied": [200]}
+    one.gateway.restart({"routes": [{"match": "POST /pay", "reconcile": {"backoff": "10ms", "probe": probe}}]})
+    reference = lose(one, key, auth=BOB)
+    assert rows(one) == 1
+    one.gateway.wait_log("another operation of the route has the same key")
+    assert state(one, reference, auth=BOB) == "unknown"
+    assert not [seen for seen in one.provider.seen() if f"key={key}" in seen.target]
+
+
 @pytest.mark.parametrize("ruling, body, came_to", [
     ("applied", {"amount": 10}, "completed"), ("applied", {"amount": "1e1"}, "completed"),
     ("applied", {"amount": "10.01"}, "unknown"), ("applied", {}, "unknown"), ("applied", None, "unknown"),

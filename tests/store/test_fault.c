@@ -1,6 +1,6 @@
 /* Shows that the n-th call of the store may fail, before it ran or after, once
  * or several times in a row, and still every operation is executed once and
- * its answer stored. */
+ * its answer stored; so is what is restored after a backup. */
 #include "client.h"
 
 struct plan {
@@ -76,11 +76,36 @@ static void the_nth_call_fails_although_it_ran(void **state)
 					  "after");
 }
 
+/* A RESTORE that failed is run again, as whoever runs `hapax reconcile --restore` again
+ * does: it is known then, and was restored once, also where the first one had run. */
+static void a_restore_that_failed_is_run_again(void **state)
+{
+	static const enum hpx_store_point points[] = { HPX_STORE_RUN_BEFORE, HPX_STORE_RUN_AFTER };
+	struct fixture *f = *state;
+
+	for (unsigned key = 0; key < sizeof(points) / sizeof(points[0]); key++) {
+		struct plan plan = { { points[key], points[key] }, .nth = 1, .length = 1 };
+		struct hpx_store_op op = op_of(HPX_VERB_RESTORE, key, 1), *ops = &op;
+
+		op.restore.retention_ms = RETENTION_MS;
+		f->store->fault = fault;
+		f->store->fault_user = &plan;
+		assert_status(hpx_store_run(f->store, &ops, 1, NULL), HPX_IO);
+		f->store->fault = NULL;
+		assert_string_equal(state_of(f, key), points[key] == HPX_STORE_RUN_AFTER ? "completed" : "none");
+		assert_status(run_op(f, &op), HPX_OK);
+		assert_string_equal(state_of(f, key), "completed");
+		assert_string_equal(events_of(f, key), "restored");
+		assert_string_equal(reserve(f, key, 1, 2), "replay");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_EVERY_DRIVER(the_nth_call_fails_before_it_ran),
 		ON_EVERY_DRIVER(the_nth_call_fails_although_it_ran),
+		ON_EVERY_DRIVER(a_restore_that_failed_is_run_again),
 	};
 	return run_on_drivers("fault", tests);
 }
