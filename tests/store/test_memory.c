@@ -1,7 +1,7 @@
 /* Shows that the n-th allocation of the store may fail, SQLite's or our own, once or
  * several times in a row, and still every operation is executed once and its answer is
- * stored, in this process and for the next. So is what a reaped operation leaves behind:
- * its tombstone, and its entry in the history. */
+ * stored, in this process and for the next. So is what a reaped operation leaves behind,
+ * its tombstone and its entry in the history, and what is restored after a backup. */
 #include "client.h"
 
 #include <pthread.h>
@@ -256,9 +256,82 @@ static void the_nth_allocation_fails_while_reaping(void **state)
 	assert_true(nth > REAP_STEP);
 }
 
+/* ---- what a backup lacks is made known ---- */
+
+enum { LACKED = 1, /* the copy does not have it */
+       EXPIRED };  /* the copy has it, and its answer has expired since */
+
+static void fill_like_a_backup(struct fixture *f)
+{
+	bring_to(f, EXPIRED, HPX_STATE_COMPLETED, HOLDER);
+	advance(f, RETENTION_MS + 1);
+}
+
+/* Each until it is done; the n-th allocation of it fails. False: there were fewer. */
+static bool restore_failing(struct fixture *f, long nth)
+{
+	bool fired;
+
+	on_test_thread = true;
+	atomic_store(&failures_left, 1);
+	atomic_store(&allocations_left, nth);
+	for (unsigned key = LACKED; key <= EXPIRED; key++) {
+		bool done = false;
+		for (unsigned i = 0; i < 10 && !done; i++) {
+			struct hpx_store_op op = op_of(HPX_VERB_RESTORE, key, RETRY), *ops = &op;
+			op.restore.retention_ms = RETENTION_MS;
+			if (hpx_store_run(f->store, &ops, 1, NULL) == HPX_OK)
+				done = op.status == HPX_OK;
+			else
+				assert_status(hpx_store_recover(f->store, NULL), HPX_OK);
+		}
+		assert_true(done);
+	}
+	fired = atomic_load(&failures_left) == 0;
+	atomic_store(&allocations_left, -1);
+	on_test_thread = false;
+	return fired;
+}
+
+/* Each is known, and was restored once; no request executes it. */
+static void check_restored(struct fixture *f, long nth)
+{
+	for (unsigned key = LACKED; key <= EXPIRED; key++) {
+		const char *events = events_of(f, key), *first = strstr(events, "restored");
+		if (first == NULL || strstr(first + 1, "restored") != NULL)
+			fail_msg("allocation %ld: key %u has the events %s", nth, key, events);
+		assert_string_equal(state_of(f, key), "completed");
+		assert_string_equal(reserve(f, key, BODY, RETRY + 1), "replay");
+	}
+}
+
+static void the_nth_allocation_fails_while_restoring(void **state)
+{
+	struct fixture *f = *state;
+	long nth = 0;
+
+	for (bool fired = true; fired; nth += STEP) {
+		fixture_afresh(f);
+		fill_like_a_backup(f);
+		fired = restore_failing(f, nth);
+		check_restored(f, nth);
+		/* And so finds it the next process. */
+		int64_t shift_ms = atomic_load(&f->store->wall_shift_ms);
+		fixture_reopen(f);
+		advance(f, shift_ms);
+		check_restored(f, nth);
+	}
+	print_message("%ld allocations of restoring\n", nth - STEP);
+	assert_true(nth > STEP);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { ON_SQLITE(the_nth_allocation_fails), ON_SQLITE(the_nth_allocation_fails_while_reaping) };
+	const struct CMUnitTest tests[] = {
+		ON_SQLITE(the_nth_allocation_fails),
+		ON_SQLITE(the_nth_allocation_fails_while_reaping),
+		ON_SQLITE(the_nth_allocation_fails_while_restoring),
+	};
 
 	test_thread = pthread_self();
 	stand_before_sqlite();
