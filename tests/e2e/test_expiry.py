@@ -181,7 +181,7 @@ def test_what_the_reaper_left(site):
         return found if all(entry["reaped"] for entry in found.values()) else None
 
     entries = check.until(all_reaped, "both are reaped", 30)
-    assert "there is no record of it any more" in operator.on("keys", "show", references[paid], code=FAILED)
+    assert "its record was removed; this is its history" in operator.on("keys", "show", references[paid], code=FAILED)
     assert (entries[paid]["status"], entries[declined]["status"]) == (200, 402)
     assert entries[paid]["expires"] is None and entries[paid]["method"] == "POST" and entries[paid]["path"] == "/pay"
     rows = ((("--key", paid), [paid]), (("--tenant", entries[declined]["tenant"]), [declined]),
