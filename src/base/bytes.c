@@ -43,7 +43,7 @@ void hpx_hex_encode(const void *bytes, size_t len, char *out)
 	out[2 * len] = '\0';
 }
 
-static int hex_value(char c)
+int hpx_hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -61,11 +61,11 @@ bool hpx_hex_decode(struct hpx_span text, void *ret_bytes, size_t len)
 	if (text.len != 2 * len)
 		return false;
 	for (size_t i = 0; i < text.len; i++)
-		if (hex_value(text.ptr[i]) < 0)
+		if (hpx_hex_digit(text.ptr[i]) < 0)
 			return false;
 	for (size_t i = 0; i < len; i++)
-		out[i] = (unsigned char)(hex_value(text.ptr[2 * i]) << 4 |
-					 hex_value(text.ptr[2 * i + 1]));
+		out[i] = (unsigned char)(hpx_hex_digit(text.ptr[2 * i]) << 4 |
+					 hpx_hex_digit(text.ptr[2 * i + 1]));
 	return true;
 }
 

@@ -9,6 +9,8 @@
 
 /* Lower-case hexadecimal, 2 * len characters and a NUL into `out`. */
 void hpx_hex_encode(const void *bytes, size_t len, char *out);
+/* The value of a hexadecimal digit of either case, -1 for any other byte. */
+int hpx_hex_digit(char c);
 /* Exactly 2 * len hexadecimal digits of either case; false otherwise. */
 bool hpx_hex_decode(struct hpx_span text, void *ret_bytes, size_t len);
 

@@ -4,6 +4,7 @@
  * after the last chunk a trailer. Extensions follow the whole grammar of §7.1.1, because
  * what is skipped loosely is where two servers come to differ about the line's end. Then
  * extensions and trailer are dropped. */
+#include "base/bytes.h"
 #include "base/status.h"
 #include "http/message.h"
 #include "http/octet.h"
@@ -52,7 +53,7 @@ static enum chunk_state after_part(char c)
 
 static enum chunk_state size_step(struct hpx_http_reader *reader, char c)
 {
-	int digit = hpx_octet_hex(c);
+	int digit = hpx_hex_digit(c);
 
 	if (digit < 0)
 		return reader->chunk_digits > 0 ? after_part(c) : REFUSED;

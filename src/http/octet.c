@@ -80,14 +80,3 @@ size_t hpx_octet_run(struct hpx_span s, unsigned classes)
 		n++;
 	return n;
 }
-
-int hpx_octet_hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}

@@ -26,7 +26,4 @@ static inline bool hpx_octet_all(struct hpx_span s, unsigned classes)
 	return hpx_octet_run(s, classes) == s.len;
 }
 
-/* The value of a hexadecimal digit, -1 for any other byte. */
-int hpx_octet_hex(char c);
-
 #endif

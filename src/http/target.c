@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "http/octet.h"
 
@@ -38,8 +39,8 @@ static bool is_reg_name(struct hpx_span name)
 		if (hpx_octet_is(name.ptr[i], HPX_OCTET_HOST))
 			continue;
 		if (name.ptr[i] != '%' || name.len - i < 3 ||
-		    hpx_octet_hex(name.ptr[i + 1]) < 0 ||
-		    hpx_octet_hex(name.ptr[i + 2]) < 0)
+		    hpx_hex_digit(name.ptr[i + 1]) < 0 ||
+		    hpx_hex_digit(name.ptr[i + 2]) < 0)
 			return false;
 		i += 2;
 	}
@@ -79,8 +80,8 @@ static const char *read_piece(struct hpx_span rest, struct piece *ret_piece)
 	struct piece piece = { rest.ptr[0], false, 1 };
 
 	if (piece.c == '%') {
-		int high = rest.len >= 3 ? hpx_octet_hex(rest.ptr[1]) : -1;
-		int low = rest.len >= 3 ? hpx_octet_hex(rest.ptr[2]) : -1;
+		int high = rest.len >= 3 ? hpx_hex_digit(rest.ptr[1]) : -1;
+		int low = rest.len >= 3 ? hpx_hex_digit(rest.ptr[2]) : -1;
 		if (high < 0 || low < 0)
 			return "the path has a % that is not followed by two hexadecimal "
 			       "digits";

@@ -1,5 +1,6 @@
 /* Searches for targets whose normal form is not normal: not its own normal
  * form, with dot segments or loose bytes left, or one that cannot be sent. */
+#include "base/bytes.h"
 #include "base/status.h"
 #include "http/octet.h"
 #include "http/target.h"
@@ -19,8 +20,8 @@ static void check_bytes(struct hpx_span path)
 			continue;
 		HPX_ASSERT(path.ptr[i] == '%' && path.len - i >= 3);
 		HPX_ASSERT(is_upper_hex(path.ptr[i + 1]) && is_upper_hex(path.ptr[i + 2]));
-		int byte = hpx_octet_hex(path.ptr[i + 1]) * 16 +
-			   hpx_octet_hex(path.ptr[i + 2]);
+		int byte = hpx_hex_digit(path.ptr[i + 1]) * 16 +
+			   hpx_hex_digit(path.ptr[i + 2]);
 		HPX_ASSERT(!hpx_octet_is((char)byte, HPX_OCTET_UNRESERVED));
 		HPX_ASSERT(byte >= 0x20 && byte != 0x7f && byte != '\\');
 	}
