@@ -19,11 +19,12 @@ def answer(status, body=b"", **fields):
 
 
 class Script:
-    """Behind its last act nobody is answered any more: connections are closed."""
+    """Behind its last act nobody is answered any more: connections are closed. `tls`: a context,
+    or a list with one for each connection, of which the last serves the rest."""
 
     def __init__(self, *acts, tls=None):
         self.acts = list(acts)
-        self.tls = tls
+        self.contexts = tls if isinstance(tls, list) else [tls]
         self.requests = []
         self.connections = 0
         self.news = threading.Condition()
@@ -35,7 +36,7 @@ class Script:
 
     @property
     def url(self):
-        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}/pay"
+        return f"{'https' if self.contexts[0] else 'http'}://127.0.0.1:{self.port}/pay"
 
     def run(self):
         while True:
@@ -46,13 +47,14 @@ class Script:
             with self.news:
                 self.connections += 1
                 act = self.acts.pop(0) if self.acts else DEAF
-            threading.Thread(target=self.serve, args=(sock, act), daemon=True).start()
+                tls = self.contexts[min(self.connections, len(self.contexts)) - 1]
+            threading.Thread(target=self.serve, args=(sock, act, tls), daemon=True).start()
 
-    def serve(self, sock, act):
+    def serve(self, sock, act, tls):
         with sock:
             sock.settimeout(30)
             try:
-                self.perform(self.tls.wrap_socket(sock, server_side=True) if self.tls else sock, act)
+                self.perform(tls.wrap_socket(sock, server_side=True) if tls else sock, act)
             except OSError:
                 return
 
