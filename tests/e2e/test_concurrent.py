@@ -1,5 +1,6 @@
 """Shows what a request gets while the first with its key is under way, by each
 choice of `concurrent`, and that no storm of retries ever makes a second effect."""
+import concurrent.futures
 import contextlib
 import select
 import threading
@@ -207,3 +208,22 @@ def test_slow_is_not_lost(site):
     assert done.status == 200, done
     check.same_answer(done, one.gateway.post(key=first.key))
     assert len(one.provider.ledger(first.key)) == 1
+
+
+def test_metrics_beside_connections(site):
+    """Scrapes while connections come and go: the descriptors that a scrape counts change under its hands."""
+    one, over = site(), threading.Event()
+
+    def come_and_go():
+        while not over.is_set():
+            assert one.gateway.get("/seen").status == 200
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        callers = [pool.submit(come_and_go) for _ in range(4)]
+        try:
+            for _ in range(150):
+                assert one.gateway.metrics()["process_open_fds"] >= 10
+        finally:
+            over.set()
+    for caller in callers:
+        caller.result()
