@@ -170,6 +170,45 @@ static void an_operation_with_a_past_leaves_a_tombstone(void **state)
 	assert_string_equal(state_of(f, 1), "none");
 }
 
+/* What a backup lacked is like what was answered here: known until its expiry, then by its
+ * tombstone, and then gone; also where the key had expired, or was a tombstone. */
+static void what_is_restored_expires(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_policy buried = with(TOMBSTONE_MS, HPX_EXPIRED_REFUSE);
+
+	complete_all(f, &buried, 2);
+	advance(f, RETENTION_MS + 1);
+	reap_all(f);
+	assert_string_equal(ask(f, &buried, 3, BODY, A), "created");
+	assert_status(act(f, HPX_VERB_FAIL, 3, A), HPX_OK);
+	assert_string_equal(ask(f, &buried, 4, BODY, A), "created");
+	assert_status(complete(f, 4, A, "done"), HPX_OK);
+	advance(f, RETENTION_MS + 1);
+	for (unsigned key = 2; key <= 5; key++) {
+		struct hpx_store_op op = op_of(HPX_VERB_RESTORE, key, B);
+
+		op.restore.retention_ms = RETENTION_MS;
+		op.restore.tombstone_ms = TOMBSTONE_MS;
+		assert_status(run_op(f, &op), HPX_OK);
+	}
+	reap_all(f);
+	for (unsigned key = 2; key <= 5; key++) {
+		assert_string_equal(ask(f, &buried, key, OTHER, C), "replay");
+		assert_null(body_of(f, key));
+	}
+	advance(f, RETENTION_MS + 1);
+	for (int reaped = 0; reaped < 2; reaped++) {
+		for (unsigned key = 1; key <= 5; key++)
+			assert_string_equal(ask(f, &buried, key, OTHER, C), "expired");
+		reap_all(f);
+	}
+	advance(f, TOMBSTONE_MS + RETENTION_MS);
+	reap_all(f);
+	for (unsigned key = 1; key <= 5; key++)
+		assert_string_equal(state_of(f, key), "none");
+}
+
 /* While nobody can say what time it is, it happened and its answer is not kept. */
 static void nothing_of_it_is_executed_while_the_clock_is_held(void **state)
 {
@@ -470,6 +509,7 @@ int main(void)
 		ON_EVERY_DRIVER(a_tombstone_outlives_the_answer),
 		ON_EVERY_DRIVER(a_tombstone_tells_that_a_key_is_executed_again),
 		ON_EVERY_DRIVER(an_operation_with_a_past_leaves_a_tombstone),
+		ON_EVERY_DRIVER(what_is_restored_expires),
 		ON_LOCAL_DRIVERS(nothing_of_it_is_executed_while_the_clock_is_held),
 		ON_EVERY_DRIVER(a_person_forgets_a_tombstone),
 		ON_KEEPING_DRIVERS(every_finished_operation_is_told_once),
