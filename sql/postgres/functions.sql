@@ -610,7 +610,8 @@ BEGIN
 		point := nullif(o.point, '');
 		data := CASE WHEN o.point <> '' THEN o.point_data END;
 		RETURN;
-	ELSIF o.fingerprint <> begin.fingerprint AND o.recipe <> no_request THEN
+	ELSIF o.fingerprint <> begin.fingerprint
+			AND (o.recipe <> no_request OR o.state <> 3 OR o.kept) THEN
 		verdict := 'mismatch';
 	ELSIF o.state = 3 THEN
 		-- An answer that is not whole is nobody's.

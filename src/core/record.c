@@ -420,6 +420,8 @@ bool hpx_record_valid(const struct hpx_record *record)
 		return false;
 	if (record->point[0] != '\0' && !hpx_point_valid(hpx_span_of(record->point)))
 		return false;
+	if (hpx_recipe_is_unknown(&record->recipe) && (record->state != HPX_STATE_COMPLETED || record->kept))
+		return false; /* R7 */
 	switch (record->state) {
 	case HPX_STATE_IN_PROGRESS:
 		return has_token && record->expires_ms == 0 && !record->kept;

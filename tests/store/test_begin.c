@@ -224,6 +224,36 @@ static void an_answer_that_is_not_whole_is_unknown(void **state)
 	PQfinish(app);
 }
 
+/* Only where nothing but the outcome is known, no request is compared: an answer is that
+ * of its own request, and what failed is executed again by it alone. */
+static void a_restored_record_has_no_answer_and_is_not_executed(void **state)
+{
+	static const struct {
+		const char *change;
+		const char *verdict;
+	} rows[] = {
+		{ "", "mismatch" },
+		{ ", recipe = repeat('f', 32)::uuid", "mismatch" },
+		{ ", recipe = repeat('f', 32)::uuid, kept = false, answer = NULL", "replay" },
+		{ ", recipe = repeat('f', 32)::uuid, kept = false, state = 2", "mismatch" },
+	};
+	PGconn *app = cluster_connect();
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char sql[256];
+		cluster_sql("TRUNCATE hapax.operation");
+		PQclear(cluster_ask(app, "SELECT hapax.complete(lease, 200, '', 'x') FROM "
+					 "hapax.begin('t', 's', 'k', sha256(''), 1, 99999)"));
+		snprintf(sql, sizeof(sql), "UPDATE hapax.operation SET point = ''%s", rows[i].change);
+		cluster_sql(sql);
+		assert_string_equal(ask(app, "SELECT verdict FROM hapax.begin('t', 's', 'k', "
+					     "sha256('another'), 1, 99999)"),
+				    rows[i].verdict);
+	}
+	PQfinish(app);
+}
+
 /* HTTP's old encoding, as the gateway keeps it. */
 static void headers_that_are_not_utf8_are_still_told(void **state)
 {
@@ -276,6 +306,7 @@ int main(void)
 		ON_POSTGRES(begin_decides_as_the_record_says),
 		ON_POSTGRES(an_application_alone_executes_once),
 		ON_POSTGRES(an_answer_that_is_not_whole_is_unknown),
+		ON_POSTGRES(a_restored_record_has_no_answer_and_is_not_executed),
 		ON_POSTGRES(headers_that_are_not_utf8_are_still_told),
 		ON_POSTGRES(what_cannot_be_begun_is_refused),
 	};

@@ -290,6 +290,10 @@ static void a_record_without_a_request_is_compared_with_none(void **state)
 		hpx_decide(&r, &ask, &policy, &now, &d);
 		assert_string_equal(hpx_decision_name(d.kind), "replay");
 		assert_false(d.write);
+		/* No answer is given to a request that was not compared. */
+		r.kept = true;
+		hpx_decide(&r, &ask, &policy, &now, &d);
+		assert_string_equal(hpx_decision_name(d.kind), "unknown");
 	}
 }
 

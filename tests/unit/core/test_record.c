@@ -506,6 +506,14 @@ static void broken_records_are_found_out(void **state)
 	r = record_in(HPX_STATE_COMPLETED, 1);
 	r.state = HPX_STATE_COUNT;
 	assert_false(hpx_record_valid(&r));
+	/* R7: without a request there is no answer, and nothing to go on with. */
+	for (int s = 1; s < HPX_STATE_COUNT; s++)
+		for (int kept = 0; kept < 2; kept++) {
+			r = record_in((enum hpx_state)s, 1);
+			r.recipe = hpx_recipe_unknown();
+			r.kept = kept;
+			assert_int_equal(hpx_record_valid(&r), s == HPX_STATE_COMPLETED && !kept);
+		}
 }
 
 /* A row of the store can have any number. */
