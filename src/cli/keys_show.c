@@ -127,7 +127,8 @@ static bool has_end(const struct hpx_event *events, size_t from, size_t to)
 /* The history into `out`, which has room for two more events; returns how many there
  * are. Events before the record was created are of an earlier use of the key and come
  * first. Where the present use began with an event (an expired key that was used again),
- * none is added. What was restored begins and ends with one event. A key may be misused, and its time extended, after the completion. */
+ * none is added. What was restored begins and ends with one event. A key may be misused, and
+ * its time extended, after the completion. */
 static size_t merge(const struct shown_operation *shown, const struct hpx_event *events, size_t count,
 		    struct hpx_event *out)
 {

@@ -1,6 +1,6 @@
 /* The decision, in this order: expiry, then whose reservation it is, then
- * the fingerprint (but of a record whose request nobody knows), then the state. And the words for a route's choices, as the
- * configuration and the published policy spell them. */
+ * the fingerprint (but of a record whose request nobody knows), then the state. And the
+ * words for a route's choices, as the configuration and the published policy spell them. */
 #include "core/decision.h"
 
 #include "base/status.h"

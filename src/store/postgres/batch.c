@@ -47,8 +47,9 @@ enum hpx_status hpx_pg_undo(struct hpx_pg_store *s, enum hpx_status status)
 }
 
 /* A new operation that has more than its own row to write: these rows must not
- * be written where somebody else inserted the operation first. (Only where one
- * batch holds an operation's beginning and its end.) */
+ * be written where somebody else inserted the operation first. (RESTORE's has
+ * its event; else only where one batch holds an operation's beginning and its
+ * end.) */
 static bool insert_has_more(struct hpx_pg_batch *batch)
 {
 	for (size_t i = 0; i < batch->row_count; i++) {
