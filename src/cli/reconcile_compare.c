@@ -185,10 +185,20 @@ static uint32_t status_of(enum hpx_ruling ruling)
 	return ruling == HPX_RULING_DECLINED ? hpx_answer_declined.status : 0;
 }
 
+static const char *why_not_restored(const struct hpx_store_op *op, const struct hpx_ledger_match *match)
+{
+	if (op->status != HPX_REFUSED)
+		return hpx_status_text(op->status);
+	if (op->verb == HPX_VERB_RESTORE)
+		return "the key stands for another operation here";
+	if (match->entry.record.when_lost != HPX_WHEN_LOST_UNKNOWN)
+		return "what they have may be a part of it, and only its application can tell";
+	return "it has changed meanwhile";
+}
+
 static int write_restored(struct hpx_reconciliation *run, struct hpx_store_op *op,
 			  struct hpx_difference *place, const struct hpx_ledger_match *match)
 {
-
 	HPX_ASSERT(run->restore != NULL && run->command.reason != NULL);
 	op->reason = reason_of(run);
 	int code = hpx_operator_write(&run->command, op);
@@ -199,8 +209,7 @@ static int write_restored(struct hpx_reconciliation *run, struct hpx_store_op *o
 		return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, place, match,
 					       "restored: a retry learns that it happened");
 	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, place, match, "not restored: %s",
-				       op->status == HPX_REFUSED ? "the key stands for another operation here" :
-								   hpx_status_text(op->status));
+				       why_not_restored(op, match));
 }
 
 /* What the store does not know at all. */

@@ -38,6 +38,7 @@ class Bench:
         (folder / "gateway").mkdir()
         config = outbox_config(self.external, {"reconcile": RECONCILE})
         config["routes"].append({"match": "POST /pay", "reconcile": RECONCILE})
+        config["routes"].append({"match": "POST /resumed", "on_lost": "resume", "fenced": True})
         config["routes"].append({"match": "POST /hashed", "reconcile": RECONCILE, "key_storage": "hash"})
         self.site = Site(folder / "gateway", config)
         self.site.__enter__()
@@ -219,6 +220,14 @@ def test_what_is_not_restored_stays_open(bench):
     assert "stands for another operation" in texts[0] and "not an operation's reference" in texts[1], texts
     assert "without success" in texts[2] and report["open"] == 3 and others(report, "they_only") == []
     assert report["they_only"]["listed"][3]["settled"] and bench.state(failed) == "completed"
+
+
+def test_what_its_application_goes_on_with_is_not_restored(bench):
+    """It failed in the backup, and a retry goes on from its recovery point: what the bank saw may be a part."""
+    failed = bench.gateway.post("/resumed", behave="status=429", headers=[("X-Tenant", "alice")])["Hapax-Operation"]
+    [row] = bench.run([{"id": failed}], *RESTORE, code=FAILED)["they_only"]["listed"]
+    assert "not restored: what they have may be a part of it" in row["text"] and "another operation" not in row["text"], row
+    assert not row["settled"] and bench.state(failed) == "failed_retryable"
 
 
 def test_what_was_under_way_in_a_backup_is_told(site):
