@@ -327,12 +327,14 @@ static bool is_refused(const struct hpx_ledger_match *match)
 static int note_under_way(struct hpx_reconciliation *run, const struct ledger_row *row,
 			  const struct hpx_ledger_match *match)
 {
-	bool queued = match->has_entry && match->entry.record.state == HPX_STATE_PENDING;
+	const struct hpx_record *record = &match->entry.record;
+	const char *text = "in progress in the backup: it becomes unknown when hapax starts; --apply settles it then";
 
-	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match,
-				       queued ? "its job is queued here, and would be sent again: `hapax jobs discard`" :
-						"in progress in the backup: it becomes unknown when hapax starts; --apply "
-						"settles it then");
+	if (match->has_entry && record->state == HPX_STATE_PENDING)
+		text = "its job is queued here, and would be sent again: `hapax jobs discard`";
+	else if (match->has_entry && record->when_lost != HPX_WHEN_LOST_UNKNOWN)
+		text = "in progress in the backup: a retry goes on with it once hapax has started";
+	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match, "%s", text);
 }
 
 static int judge_applied(struct hpx_reconciliation *run, const struct ledger_row *row,

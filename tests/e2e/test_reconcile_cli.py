@@ -230,6 +230,20 @@ def test_what_its_application_goes_on_with_is_not_restored(bench):
     assert not row["settled"] and bench.state(failed) == "failed_retryable"
 
 
+@pytest.mark.parametrize("path, text", [("/pay", "it becomes unknown when hapax starts; --apply settles it then"),
+                                        ("/resumed", "a retry goes on with it once hapax has started")])
+def test_what_was_in_progress_in_a_backup_is_told(bench, path, text):
+    """What becomes of it is its route's word."""
+    key, headers = new_key(), [("X-Tenant", "alice")]
+    with bench.gateway.connect() as wire:
+        wire.send(bench.gateway.request("POST", path, key=key, behave=f"hold={key}", headers=headers))
+        bench.site.provider.gate(key).wait_arrived()
+        [sent] = bench.site.provider.seen(key=key)
+        [row] = bench.run([{"id": sent["Hapax-Operation"]}], *RESTORE, code=FAILED)["they_only"]["listed"]
+        bench.site.provider.gate(key).release()
+        assert row["text"] == f"in progress in the backup: {text}" and wire.answer().status == 200
+
+
 def test_what_was_under_way_in_a_backup_is_told(site):
     """A job that is still queued would be sent again: it is open, until a person discards it."""
     there = site(outbox_config(NOBODY, {"attempts": 5, "backoff": "1h", "backoff_max": "1h"}))
