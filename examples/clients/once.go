@@ -50,7 +50,11 @@ var client = &http.Client{
 func Post(url string, header http.Header, body []byte, key string, budget time.Duration) (*Answer, error) {
 	result, end := &Unsettled{}, time.Now().Add(budget)
 	for backoff := 300 * time.Millisecond; ; backoff = min(2*backoff, 10*time.Second) {
-		answer, sent, err := attempt(url, header, body, key, time.Until(end))
+		left := time.Until(end)
+		if left <= 0 { // a sleep may last longer; and a time of 0 would be no bound
+			return nil, result
+		}
+		answer, sent, err := attempt(url, header, body, key, left)
 		if _, refused := err.(*http.ProtocolError); refused {
 			return nil, err
 		}

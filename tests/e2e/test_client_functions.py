@@ -273,6 +273,13 @@ def test_answers_lost(function, shop):
     assert (effects(shop), shop.hop.posts) == (1, 4)
 
 
+def test_no_time_is_left(function):
+    """A budget that is over bounds an attempt, also where nobody answers: a sleep before one may last longer."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        [told] = function(0, new_key(), "", f"http://127.0.0.1:{deaf.getsockname()[1]}/pay")
+    assert told.startswith("unsettled ")
+
+
 def test_timeout(function, shop):
     """In doubt when its time is over; the same key gets the answer of the first."""
     key = new_key()
