@@ -220,6 +220,26 @@ static void a_tombstone_is_found_until_its_end(void **state)
 	assert_int_equal(rows(f), 1);
 }
 
+/* What somebody left behind where the tombstone's row is to be keeps nobody from being reaped. */
+static void a_tombstone_moves_over_what_was_left_behind(void **state)
+{
+	struct fixture *f = *state;
+	struct hpx_route_key key = key_of("POST /pay", "k", "10");
+	struct hpx_policy buried = *policy();
+
+	buried.tombstone_ms = 30 * (int64_t)RETENTION_MS;
+	make_known(f, true);
+	reserve_by(f, &buried, 1, A, &key);
+	assert_status(complete(f, 1, A, "done"), HPX_OK);
+	raw_sql(f->path, "WITH g (n) AS (VALUES (2), (3), (4)) INSERT INTO hapax_route_key (generation, number, hash, "
+			 "id, mark, amount) SELECT n, 1, x'00', x'00', x'00', '' FROM g");
+	advance(f, RETENTION_MS + 1);
+	reap_all(f);
+	assert_null(body_of(f, 1));
+	assert_only(f, 1, A, "10");
+	assert_int_equal(rows(f), 3);
+}
+
 /* An operation without its row could be the one that is meant. */
 static void what_began_before_is_not_forgotten_about(void **state)
 {
@@ -266,6 +286,7 @@ int main(void)
 		ON_OUTBOXES(an_operation_is_found_by_its_key),
 		ON_OUTBOXES(what_is_gone_is_not_found),
 		ON_OUTBOXES(a_tombstone_is_found_until_its_end),
+		ON_SQLITE(a_tombstone_moves_over_what_was_left_behind),
 		ON_OUTBOXES(what_began_before_is_not_forgotten_about),
 	};
 	return run_on_drivers("route_key", tests);

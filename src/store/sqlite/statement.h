@@ -296,7 +296,7 @@ enum hpx_generation_sql {
 	X(PUT_ROUTE_KEY, "INSERT INTO hapax_route_key (generation, number, hash, id, mark, amount) " \
 			 "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (generation, number) DO " \
 			 "UPDATE SET hash = ?3, id = ?4, mark = ?5, amount = ?6") \
-	X(MOVE_ROUTE_KEY, "UPDATE hapax_route_key SET generation = ?3, number = ?4 " \
+	X(MOVE_ROUTE_KEY, "UPDATE OR REPLACE hapax_route_key SET generation = ?3, number = ?4 " \
 			  "WHERE generation = ?1 AND number = ?2") \
 	X(REMOVE_ROUTE_KEY, "DELETE FROM hapax_route_key WHERE generation = ?1 AND number = ?2") \
 	/* Of a generation that is being removed, but what has a row of hapax_aside. */ \
