@@ -1,9 +1,10 @@
 /* Shared by the files of `hapax reconcile`. "Theirs" is a row of the provider's ledger,
  * "ours" an operation or a job of this store. The ledger is read once, row by row, and
  * each row is matched with one of ours (reconcile_match.c). Then ours are read, page by
- * page, for those that the ledger lacks (both in reconcile_compare.c). Differences are
- * kept and printed at the end (reconcile_command.c). Memory is bounded: a row, a page, the
- * set of names in the ledger, and a thousand differences of each group. */
+ * page, for those that the ledger lacks (both in reconcile_compare.c). What it says is
+ * written only with --apply or --restore (reconcile_settle.c). Differences are kept and
+ * printed at the end (reconcile_command.c). Memory is bounded: a row, a page, the set of
+ * names in the ledger, and a thousand differences of each group. */
 #ifndef HPX_CLI_RECONCILE_H
 #define HPX_CLI_RECONCILE_H
 
@@ -153,6 +154,19 @@ const struct hpx_answer *hpx_ledger_match_answer(const struct hpx_reconciliation
 int hpx_reconciliation_rows(struct hpx_reconciliation *run);
 /* Compares ours with the names that the ledger has; in the same way. */
 int hpx_reconciliation_ours(struct hpx_reconciliation *run);
+
+/* Settles an unknown outcome by the ledger, or notes what is missing for that. Like the
+ * next: HPX_EXIT_OK, or the exit code after a message. */
+int hpx_reconciliation_settle(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
+			      enum hpx_ruling ruling, uint64_t line, struct hpx_span name);
+/* With --restore. What the store does not know at all; `place` has its reference. */
+int hpx_reconciliation_restore(struct hpx_reconciliation *run, struct hpx_difference place,
+			       enum hpx_ruling ruling);
+/* What had failed when the backup was made, and was executed since. */
+bool hpx_reconciliation_can_complete(const struct hpx_reconciliation *run,
+				     const struct hpx_ledger_match *match);
+int hpx_reconciliation_complete(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
+				struct hpx_difference place, enum hpx_ruling ruling);
 
 /* Keeps a difference for the report, with a text for people. `match` may be NULL.
  * HPX_EXIT_OK, or HPX_EXIT_FAILED after a message: no memory. */

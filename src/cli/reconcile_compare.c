@@ -1,17 +1,13 @@
 /* The comparison, both ways: each row of the ledger against ours, then ours, page by
- * page, against the names that the ledger has. With --apply, unknown outcomes are
- * settled by what the ledger says. */
+ * page, against the names that the ledger has. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
-#include "base/clock.h"
 #include "base/status.h"
 #include "cli/operations.h"
 #include "cli/reconcile.h"
 #include "core/number.h"
-#include "store/outbox_change.h"
 
 #define READ_BYTES 65536
 /* The longest name in a ledger. Ours are shorter. */
@@ -21,230 +17,6 @@
 #define PAGE 1000
 /* The longest name of ours. A key is far shorter. */
 #define OUR_NAME_MAX_BYTES 4096
-/* The time between two exports that say "not applied", where no rule says how long. */
-#define CONFIRM_AFTER_MS 60000
-/* The body of an answer that is made of a row, which is no larger. */
-#define ANSWER_BODY_MAX ((size_t)1 << 20)
-
-/* ---- settling ---- */
-
-/* The rule of the target or route, where a configuration is given. */
-static const struct hpx_reconcile_rule *rule_of(const struct hpx_reconciliation *run,
-						const struct hpx_ledger_match *match)
-{
-	const struct hpx_settings *settings = run->command.settings;
-	const struct hpx_reconcile_settings *found = NULL;
-
-	if (settings == NULL)
-		return NULL;
-	if (match->job != NULL) {
-		const struct hpx_job_target *target =
-			hpx_settings_find_target(settings, match->job->job.target);
-		found = target != NULL ? &target->reconcile : NULL;
-	}
-	for (size_t i = 0; match->job == NULL && i < settings->route_count; i++)
-		if (hpx_span_eq(settings->routes[i].pattern, match->entry.description.route))
-			found = settings->routes[i].target != NULL ?
-					&settings->routes[i].target->reconcile :
-					&settings->routes[i].reconcile;
-	return found != NULL && found->given ? &found->rule : NULL;
-}
-
-static struct hpx_difference place_of(uint64_t line, struct hpx_span name)
-{
-	return (struct hpx_difference){ .line = line, .name = name };
-}
-
-/* Whether "not applied" can count, and the rule by which it does. */
-static bool can_unapply(const struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
-			struct hpx_reconcile_rule *ret_rule)
-{
-	const struct hpx_reconcile_rule *rule = rule_of(run, match);
-
-	*ret_rule = (struct hpx_reconcile_rule){ .confirm_after_ms = CONFIRM_AFTER_MS };
-	if (rule != NULL)
-		*ret_rule = *rule;
-	if (run->settle_after_ms > 0)
-		ret_rule->settle_after_ms = run->settle_after_ms;
-	return ret_rule->settle_after_ms > 0;
-}
-
-/* For the history: the export's name, and the person's reason. */
-static struct hpx_span reason_of(struct hpx_reconciliation *run)
-{
-	const char *file = strrchr(run->ledger, '/') ? strrchr(run->ledger, '/') + 1 : run->ledger;
-
-	return hpx_arena_printf(&run->scratch, "ledger %s: %s", file, run->command.reason);
-}
-
-/* Hands the ledger's ruling to the store. HPX_CLOSED: the store failed, and a message
- * was printed. */
-static enum hpx_status write_ruling(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
-				    enum hpx_ruling ruling, const struct hpx_reconcile_rule *by,
-				    enum hpx_reconcile_move *ret_move)
-{
-	int64_t now_ms = hpx_clock_wall_ms();
-	struct hpx_ruling_update update = {
-		.number = match->job != NULL ? match->job->delivery.number : 0,
-		.received = { .ruling = ruling,
-			      .about_ms = run->to_ms < now_ms ? run->to_ms : now_ms },
-		.rule = *by,
-	};
-	struct hpx_store_op op = {
-		.verb = HPX_VERB_RULE,
-		.id = *hpx_ledger_match_id(match),
-		.mark = *hpx_ledger_match_mark(match),
-		.rule.update = &update,
-		.reason = reason_of(run),
-	};
-
-	struct hpx_buffer headers, body;
-	struct hpx_answer answer;
-
-	HPX_ASSERT(match->standing == HPX_STANDS_UNKNOWN || match->job != NULL);
-	hpx_buffer_init(&headers, HPX_RECONSTRUCT_HEADERS_MAX);
-	hpx_buffer_init(&body, ANSWER_BODY_MAX);
-	update.answer = ruling == HPX_RULING_APPLIED ?
-				hpx_ledger_match_answer(run, &headers, &body, &answer) :
-				NULL;
-	hpx_random(&update.random, sizeof(update.random));
-	int code = hpx_operator_write(&run->command, &op);
-	hpx_buffer_done(&headers);
-	hpx_buffer_done(&body);
-	if (code != HPX_EXIT_OK)
-		return HPX_CLOSED;
-	*ret_move = update.move;
-	return op.status;
-}
-
-static bool is_settled(enum hpx_reconcile_move move)
-{
-	return move == HPX_RECONCILE_SETTLE_APPLIED || move == HPX_RECONCILE_SETTLE_DECLINED ||
-	       move == HPX_RECONCILE_SETTLE_NOT_APPLIED;
-}
-
-/* With --apply. */
-static int apply(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
-		 enum hpx_ruling ruling, const struct hpx_reconcile_rule *by,
-		 struct hpx_difference *place)
-{
-	enum hpx_reconcile_move move = HPX_RECONCILE_STAY;
-
-	HPX_ASSERT(run->apply != NULL && run->command.reason != NULL);
-	enum hpx_status status = write_ruling(run, match, ruling, by, &move);
-
-	if (status == HPX_CLOSED)
-		return HPX_EXIT_FAILED;
-	if (status != HPX_OK)
-		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, place, match,
-					       "they say %s; not settled: %s", hpx_ruling_name(ruling),
-					       hpx_status_text(status));
-	place->settled = is_settled(move);
-	if (place->settled)
-		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, place, match,
-					       "settled: %s", hpx_ruling_name(ruling));
-	return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, place, match,
-				       "they say %s; it settles when a later export says so again, both "
-				       "after settle_after",
-				       hpx_ruling_name(ruling));
-}
-
-/* Settles an unknown outcome by the ledger, or notes what is missing for that. */
-static int settle(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
-		  enum hpx_ruling ruling, uint64_t line, struct hpx_span name)
-{
-	struct hpx_difference place = place_of(line, name);
-	struct hpx_reconcile_rule by;
-	bool unapply = ruling == HPX_RULING_NOT_APPLIED;
-
-	if (!can_unapply(run, match, &by) && unapply)
-		return hpx_reconciliation_note(
-			run, HPX_GROUP_UNKNOWN, &place, match,
-			"they say not_applied; give --settle-after, or --config with "
-			"reconcile.settle_after, to let it count");
-	if (unapply && run->to == NULL)
-		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, &place, match,
-					       "they say not_applied; give --to, the time up "
-					       "to which that holds, to let it count");
-	if (run->apply == NULL)
-		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, &place, match,
-					       "they say %s; --apply settles it%s",
-					       hpx_ruling_name(ruling),
-					       unapply ? " when two exports say so" : "");
-	return apply(run, match, ruling, &by, &place);
-}
-
-/* ---- restoring ----
- * A store that was restored from a backup does not know what was executed since. The
- * ledger does: with --restore, each of its rows becomes a record, so that a retry learns
- * that it happened instead of executing it again. */
-
-/* "declined" was executed too, and the client was told so. */
-static uint32_t status_of(enum hpx_ruling ruling)
-{
-	return ruling == HPX_RULING_DECLINED ? hpx_answer_declined.status : 0;
-}
-
-static const char *why_not_restored(const struct hpx_store_op *op, const struct hpx_ledger_match *match)
-{
-	if (op->status != HPX_REFUSED)
-		return hpx_status_text(op->status);
-	if (op->verb == HPX_VERB_RESTORE)
-		return "the key stands for another operation here";
-	if (match->entry.record.when_lost != HPX_WHEN_LOST_UNKNOWN)
-		return "what they have may be a part of it, and only its application can tell";
-	return "it has changed meanwhile";
-}
-
-static int write_restored(struct hpx_reconciliation *run, struct hpx_store_op *op,
-			  struct hpx_difference *place, const struct hpx_ledger_match *match)
-{
-	HPX_ASSERT(run->restore != NULL && run->command.reason != NULL);
-	op->reason = reason_of(run);
-	int code = hpx_operator_write(&run->command, op);
-	if (code != HPX_EXIT_OK)
-		return code;
-	place->settled = op->status == HPX_OK;
-	if (place->settled)
-		return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, place, match,
-					       "restored: a retry learns that it happened");
-	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, place, match, "not restored: %s",
-				       why_not_restored(op, match));
-}
-
-/* What the store does not know at all. */
-static int restore_unmatched(struct hpx_reconciliation *run, struct hpx_difference place,
-			     enum hpx_ruling ruling)
-{
-	struct hpx_store_op op = { .verb = HPX_VERB_RESTORE,
-				   .restore = { .status_seen = status_of(ruling),
-						.retention_ms = run->retention_ms,
-						.tombstone_ms = run->tombstone_ms } };
-	bool parsed = hpx_reference_parse(place.name, &op.id, &op.mark);
-
-	HPX_ASSERT(parsed); /* it was looked for by its reference */
-	return write_restored(run, &op, &place, NULL);
-}
-
-/* What had failed when the backup was made, and was executed since. */
-static bool can_restore(const struct hpx_reconciliation *run, const struct hpx_ledger_match *match)
-{
-	return run->restore != NULL && match->has_entry && match->entry.readable &&
-	       match->entry.record.state == HPX_STATE_FAILED_RETRYABLE;
-}
-
-static int restore_failed(struct hpx_reconciliation *run, const struct hpx_ledger_match *match,
-			  struct hpx_difference place, enum hpx_ruling ruling)
-{
-	struct hpx_store_op op = { .verb = HPX_VERB_RESOLVE,
-				   .id = *hpx_ledger_match_id(match),
-				   .mark = *hpx_ledger_match_mark(match),
-				   .resolve = { .applied = true,
-						.force = true,
-						.answer = ruling == HPX_RULING_DECLINED ? &hpx_answer_declined : NULL } };
-
-	return write_restored(run, &op, &place, match);
-}
 
 /* ---- the rows of the ledger ---- */
 
@@ -343,8 +115,8 @@ static int judge_applied(struct hpx_reconciliation *run, const struct ledger_row
 	bool differ = false;
 	int code = HPX_EXIT_OK;
 
-	if (can_restore(run, match))
-		return restore_failed(run, match, row->place, row->ruling);
+	if (hpx_reconciliation_can_complete(run, match))
+		return hpx_reconciliation_complete(run, match, row->place, row->ruling);
 	if (match->standing == HPX_STANDS_NOT && !is_dead_job(match))
 		return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match,
 					       "here it did not happen: %s%s", match->state,
@@ -355,8 +127,8 @@ static int judge_applied(struct hpx_reconciliation *run, const struct ledger_row
 		code = compare_amounts(run, row, match, &differ);
 	if (code != HPX_EXIT_OK || differ || match->standing == HPX_STANDS_HAPPENED)
 		return code;
-	return settle(run, match, HPX_RULING_APPLIED, row->place.line,
-		      row->place.name);
+	return hpx_reconciliation_settle(run, match, HPX_RULING_APPLIED, row->place.line,
+					 row->place.name);
 }
 
 static int judge_unclear(struct hpx_reconciliation *run, const struct ledger_row *row,
@@ -384,10 +156,10 @@ static int judge(struct hpx_reconciliation *run, const struct ledger_row *row,
 			return hpx_reconciliation_note(run, HPX_GROUP_WE_ONLY, &row->place, match,
 						       "they say %s", hpx_ruling_name(row->ruling));
 		if (match->standing == HPX_STANDS_UNKNOWN)
-			return settle(run, match, row->ruling, row->place.line,
-				      row->place.name);
-		if (row->ruling == HPX_RULING_DECLINED && can_restore(run, match))
-			return restore_failed(run, match, row->place, row->ruling);
+			return hpx_reconciliation_settle(run, match, row->ruling, row->place.line,
+							 row->place.name);
+		if (row->ruling == HPX_RULING_DECLINED && hpx_reconciliation_can_complete(run, match))
+			return hpx_reconciliation_complete(run, match, row->place, row->ruling);
 		return HPX_EXIT_OK;
 	default:
 		return judge_unclear(run, row, match);
@@ -408,7 +180,7 @@ static int judge_unmatched(struct hpx_reconciliation *run, const struct ledger_r
 	if (row->ruling == HPX_RULING_NOT_APPLIED)
 		return HPX_EXIT_OK;
 	if (run->restore != NULL && status == HPX_NOT_FOUND)
-		return restore_unmatched(run, row->place, row->ruling);
+		return hpx_reconciliation_restore(run, row->place, row->ruling);
 	if (row->ruling == HPX_RULING_DECLINED)
 		return HPX_EXIT_OK;
 	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, NULL,
@@ -566,7 +338,7 @@ static bool is_in_time(const struct hpx_reconciliation *run, int64_t created_ms)
 
 static int compare(struct hpx_reconciliation *run, const struct hpx_ledger_match *match)
 {
-	struct hpx_difference place = place_of(0, (struct hpx_span){ NULL, 0 });
+	struct hpx_difference place = { .line = 0 };
 	struct hpx_buffer name;
 	bool has = false;
 
@@ -592,7 +364,7 @@ static int compare(struct hpx_reconciliation *run, const struct hpx_ledger_match
 		return hpx_reconciliation_note(run, HPX_GROUP_UNKNOWN, &place, match,
 					       nameless ? "we have no name to look for" :
 							  "it is not in the ledger");
-	return settle(run, match, HPX_RULING_NOT_APPLIED, 0, place.name);
+	return hpx_reconciliation_settle(run, match, HPX_RULING_NOT_APPLIED, 0, place.name);
 }
 
 static int compare_entry(struct hpx_reconciliation *run, const struct hpx_entry *entry)
