@@ -11,6 +11,8 @@
 #include "http/write.h"
 
 #define JSON HPX_SPAN("application/json")
+/* Behind it, a reference. */
+#define BY_REFERENCE HPX_SPAN(HPX_BUILTIN_ROOT "/operations/")
 #define DOCUMENT_BYTES_MAX 16384
 /* An operation has few jobs, usually one; further ones are not shown here. */
 #define JOBS_SHOWN_MAX 16
@@ -176,6 +178,17 @@ static bool is_under_way(const struct hpx_record *record)
 	return record->state == HPX_STATE_PENDING || record->state == HPX_STATE_IN_PROGRESS;
 }
 
+/* The id that is made of a key is made of the caller's tenant, so that a record which was
+ * restored without one is his; a reference tells nothing of that. */
+static bool is_callers(const struct hpx_request *request, const struct hpx_record *record)
+{
+	bool by_key = !hpx_span_starts(request->head.target.path, BY_REFERENCE);
+
+	if (hpx_recipe_is_unknown(&record->recipe))
+		return by_key;
+	return hpx_bytes_same(request->identity.ask.tenant, record->tenant, sizeof(record->tenant));
+}
+
 /* The caller's operation, or 404: the operation of another tenant, an earlier use of
  * the same key and an absent operation look alike. */
 enum hpx_next hpx_step_found(struct hpx_request *request)
@@ -190,7 +203,7 @@ enum hpx_next hpx_step_found(struct hpx_request *request)
 		return hpx_respond_problem(request, HPX_PROBLEM_not_found, NULL);
 	if (request->reservation.op.status != HPX_OK)
 		return HPX_NEXT_STORE_UNAVAILABLE;
-	if (!hpx_bytes_same(request->identity.ask.tenant, record->tenant, sizeof(record->tenant)) ||
+	if (!is_callers(request, record) ||
 	    (!hpx_mark_is_void(&request->identity.sought) &&
 	     !hpx_mark_eq(&request->identity.sought, &record->mark)))
 		return hpx_respond_problem(request, HPX_PROBLEM_not_found, NULL);
@@ -273,7 +286,6 @@ static enum hpx_next by_key(struct hpx_request *request)
 
 enum hpx_next hpx_step_operation(struct hpx_request *request)
 {
-	struct hpx_span one = HPX_SPAN(HPX_BUILTIN_ROOT "/operations/");
 	struct hpx_span path = request->head.target.path;
 	struct hpx_sha256 hash;
 
@@ -283,9 +295,9 @@ enum hpx_next hpx_step_operation(struct hpx_request *request)
 	hpx_sha256_add(&hash, request->identity.tenant);
 	if (hpx_sha256_done(&hash, request->identity.ask.tenant) != HPX_OK)
 		return hpx_respond_problem(request, HPX_PROBLEM_overloaded, NULL);
-	if (!hpx_span_starts(path, one))
+	if (!hpx_span_starts(path, BY_REFERENCE))
 		return by_key(request);
-	if (!hpx_reference_parse(hpx_span_skip(path, one.len), &request->identity.ask.id,
+	if (!hpx_reference_parse(hpx_span_skip(path, BY_REFERENCE.len), &request->identity.ask.id,
 				 &request->identity.sought))
 		return hpx_respond_problem(request, HPX_PROBLEM_not_found, NULL);
 	return HPX_NEXT_FIND;

@@ -180,6 +180,10 @@ def retry(bench, key, **how):
     return bench.gateway.post("/pay", key=key, headers=[("X-Tenant", "alice")], **how)
 
 
+def look(bench, what, tenant):
+    return bench.gateway.get(f"/.hapax/operations{what}", headers=[("X-Tenant", tenant)])
+
+
 def test_what_a_backup_lacks_is_restored(bench):
     """Forgotten keys stand for what a copy does not know: once told of them, no retry executes one again,
     whatever its body, beside a running gateway too."""
@@ -202,6 +206,11 @@ def test_what_a_backup_lacks_is_restored(bench):
         told = [told, retry(bench, key, body=b'{"another": "request"}')]
         assert [(t.status, t.json()["code"], t.json()["executed"]) for t in told] == 2 * [(409, "response_not_kept", "yes")], told
         assert told[0].json().get("original_status") == original and len(bench.site.provider.ledger(key)) == 1
+        # By its key the operation is its own tenant's; a reference does not say whose it is.
+        page, other = (look(bench, f"?path=/pay&key={key}", tenant) for tenant in ("alice", "bob"))
+        assert page.status == 200 and (page.json()["state"], page.json()["kept"]) == ("completed", False), page
+        reference, void = page.json()["operation"], page.json()["operation"].split(".")[0] + "." + "0" * 32
+        assert [other.status, *(look(bench, f"/{name}", tenant).status for name in (reference, void) for tenant in ("alice", "bob"))] == 5 * [404]
     # What never happened is executed. The same export again finds nothing to do.
     assert check.until(lambda: len(bench.site.provider.ledger(keys[2])) == 2 or retry(bench, keys[2]) and None, "executed")
     report = bench.run([*rows[:2], {"id": retry(bench, keys[2])["Hapax-Operation"], "state": "paid"}], *how, *RESTORE)
