@@ -77,7 +77,7 @@ struct hpx_group_list {
 	X(answer_header, "answer-header", "LINE", "A header of that answer: \"Location: /payments/{/id}\"; {/pointer} is a value of the row.") \
 	X(apply, "apply", NULL, "Settles unknown outcomes by what the ledger says; needs --reason.") \
 	X(restore, "restore", NULL, "After a backup was restored: makes known what the ledger has and the store lacks, so that no retry executes it again; needs --operation and --reason.") \
-	X(retention, "retention", "DURATION", "With --restore: how long such a key is known; default the longest retention of --config.")
+	X(retention, "retention", "DURATION", "With --restore: how long such a key is known; default the longest retention, or retention_max, of --config.")
 
 struct hpx_reconciliation {
 	struct hpx_operator_command command;

@@ -371,14 +371,17 @@ static int read_all(struct hpx_reconciliation *run)
 
 static void keep_longer(struct hpx_reconciliation *run, const struct hpx_policy *policy, bool retention)
 {
-	if (retention && policy->retention_ms > run->retention_ms)
-		run->retention_ms = policy->retention_ms;
+	int64_t longest_ms = policy->retention_max_ms > policy->retention_ms ? policy->retention_max_ms :
+									       policy->retention_ms;
+
+	if (retention && longest_ms > run->retention_ms)
+		run->retention_ms = longest_ms;
 	if (policy->tombstone_ms > run->tombstone_ms)
 		run->tombstone_ms = policy->tombstone_ms;
 }
 
-/* A row of the ledger does not say which route its operation was of: the longest time of
- * all of them counts. */
+/* A row of the ledger says neither of which route its operation was nor for how long its
+ * service wanted the answer kept: the longest time of all of them counts. */
 static void find_retention(struct hpx_reconciliation *run)
 {
 	const struct hpx_settings *settings = run->command.settings;

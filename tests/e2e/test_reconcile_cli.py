@@ -38,7 +38,7 @@ class Bench:
         (folder / "gateway").mkdir()
         config = outbox_config(self.external, {"reconcile": RECONCILE})
         config["routes"].append({"match": "POST /pay", "reconcile": RECONCILE})
-        config["routes"].append({"match": "POST /resumed", "on_lost": "resume", "fenced": True})
+        config["routes"].append({"match": "POST /resumed", "on_lost": "resume", "fenced": True, "retention_max": "48h"})
         config["routes"].append({"match": "POST /hashed", "reconcile": RECONCILE, "key_storage": "hash"})
         self.site = Site(folder / "gateway", config)
         self.site.__enter__()
@@ -268,16 +268,23 @@ def test_what_was_under_way_in_a_backup_is_told(site):
     assert operator.key(reference)["state"] != "pending"
 
 
+def lifetime(shown):
+    times = [datetime.datetime.fromisoformat(shown[name].replace("Z", "+00:00")) for name in ("created", "expires")]
+    return times[1] - times[0]
+
+
 def test_restored_text_and_time(bench):
-    """The text counts them, and without a configuration --retention says how long they are known."""
+    """The text counts them, and without a configuration --retention says how long they are known; with one,
+    the longest time for which any answer may be kept."""
     reference = "7" * 64 + "." + "1" * 32
     (bench.folder / "one.csv").write_text(f"id\n{reference}\n")
     bench.operator.on("reconcile", "--ledger", bench.folder / "one.csv", "--operation", "id", "--from", bench.start,
                       "--retention", "2h", *RESTORE)
     assert "restored: a retry learns that it happened" in bench.operator.out and "1 restored, 0 open" in bench.operator.out
-    shown = bench.operator.key(reference)
-    times = [datetime.datetime.fromisoformat(shown[name].replace("Z", "+00:00")) for name in ("created", "expires")]
-    assert times[1] - times[0] == datetime.timedelta(hours=2), shown
+    assert lifetime(bench.operator.key(reference)) == datetime.timedelta(hours=2)
+    another = "8" * 64 + "." + "1" * 32
+    bench.run([{"id": reference}, {"id": another}], *RESTORE)
+    assert lifetime(bench.operator.key(another)) == datetime.timedelta(hours=48)
 
 
 def test_we_say_it_happened(bench):
