@@ -916,6 +916,11 @@ BEGIN
 	IF q.evidence <> (CASE said WHEN 'applied' THEN 1 ELSE 2 END) THEN
 		q.evidence := CASE said WHEN 'applied' THEN 1 ELSE 2 END;
 		PERFORM hapax.put_question(q);
+		-- Somebody has seen that it happened: "not executed" is not believed any more.
+		IF said = 'applied' AND NOT by_job AND o.state = 1 AND NOT o.advanced THEN
+			UPDATE hapax.operation u SET advanced = true, revision = u.revision + 1
+				WHERE u.id = o.id;
+		END IF;
 		PERFORM hapax.settle_event(o, now_ms, CASE WHEN by_job THEN j.attempt
 			ELSE o.attempt END, 'evidence', coalesce(nullif(why, ''),
 			CASE WHEN by_job THEN j.name ELSE said END), 0);

@@ -430,6 +430,20 @@ static void rule_unknown(const struct hpx_outbox_found *found, struct hpx_store_
 	}
 }
 
+/* Somebody has seen that it happened: of this attempt, "not executed" is never believed
+ * any more, and its end is at worst unknown, which the evidence then settles. */
+static void note_happened(const struct hpx_outbox_found *found, const struct hpx_moment *now,
+			  struct hpx_outbox_change *change)
+{
+	const struct hpx_record *record = &found->operation.record;
+	struct hpx_move_args args = { .now = *now, .token = record->token };
+
+	if (record->state != HPX_STATE_IN_PROGRESS || record->advanced)
+		return;
+	change->operation = (struct hpx_change){ .write = HPX_WRITE_UPDATE, .record = *record, .at_ms = now->wall_ms };
+	change->write_operation = hpx_record_move(&change->operation.record, HPX_MOVE_ADVANCE, &args) == HPX_OK;
+}
+
 /* Dead letters, too, turn out to have arrived, and what is to be sent or
  * executed again because it was thought not to have happened: false where that
  * is not what it is. */
@@ -481,6 +495,8 @@ void hpx_outbox_rule(const struct hpx_outbox_found *found, struct hpx_store_op *
 	else if (!rule_happened(found, op, about_job, now, ret_change) &&
 		 may_become_unknown(found, about_job)) {
 		keep_evidence(found, &op->rule.update->received, ret_change);
+		if (!about_job && ret_change->evidence == HPX_RULING_APPLIED)
+			note_happened(found, now, ret_change);
 		op->rule.update->settlement = settlement_of_evidence(&op->rule.update->received);
 	}
 }

@@ -74,6 +74,22 @@ def test_not_applied(site):
     assert len(one.provider.ledger(key)) == 1
 
 
+def test_said_before_the_answer(site):
+    """What the pipeline knows while the request is under way is believed, whatever the service
+    answers then: an error that would be executed again is not."""
+    one, key = site(RULES), new_key()
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("POST", "/pay", key=key, behave=f"hold={key}; status=500"))
+        one.provider.gate(key).wait_arrived()
+        reference = one.provider.seen(key=key)[0]["Hapax-Operation"]
+        assert settle(one, reference, "applied") == "kept"
+        one.provider.gate(key).release()
+        assert wire.answer("POST").status == 500
+    check.until(lambda: one.gateway.operation(reference).json()["state"] == "completed", "the evidence settles it")
+    check.problem(one.gateway.post(key=key), "response_not_kept")
+    assert len(one.provider.seen(key=key)) == 1
+
+
 def test_not_known(site):
     """Where no settle_after is configured, "not applied" is refused, and says what to do."""
     one, key = site(), new_key()

@@ -215,6 +215,34 @@ static void what_happened_is_not_sent_again_for_its_answer(void **state)
 	assert_string_equal(claim_names(f, 5), "");
 }
 
+/* The same of an operation without a job: said while it was under way, and then the attempt
+ * ended as if nothing had happened. Nobody executes it again; what was said settles it. */
+static void what_happened_is_not_executed_again(void **state)
+{
+	static const enum hpx_verb ends[] = { HPX_VERB_FAIL, HPX_VERB_RELEASE };
+	struct fixture *f = *state;
+
+	for (unsigned key = 1; key <= 2; key++) {
+		reserve(f, key, BODY, A);
+		assert_string_equal(rule(f, key, A, 0, HPX_RULING_APPLIED, false), "stay");
+		assert_string_equal(state_of(f, key), "in_progress");
+		assert_status(act(f, ends[key - 1], key, A), HPX_OK);
+		assert_string_equal(reserve(f, key, BODY, B), "unknown");
+		struct hpx_unsettled *list = unsettled(f, 10);
+		assert_non_null(list);
+		assert_string_equal(hpx_ruling_name(list->evidence), hpx_ruling_name(HPX_RULING_APPLIED));
+		hpx_unsettled_free(list);
+		assert_string_equal(rule(f, key, A, 0, HPX_RULING_APPLIED, true), "settle_applied");
+		assert_string_equal(reserve(f, key, BODY, B), "replay");
+	}
+	/* An answer is an answer all the same. */
+	reserve(f, 3, BODY, A);
+	assert_string_equal(rule(f, 3, A, 0, HPX_RULING_APPLIED, false), "stay");
+	assert_status(complete(f, 3, A, "done"), HPX_OK);
+	assert_string_equal(body_of(f, 3), "done");
+	assert_int_equal(count_unsettled(f), 0);
+}
+
 /* The first attempt was declined; of the second that says nothing. */
 static void what_was_said_of_one_attempt_is_not_believed_of_the_next(void **state)
 {
@@ -509,6 +537,7 @@ int main(void)
 		ON_OUTBOXES(evidence_is_kept_until_it_is_wanted),
 		ON_OUTBOXES(what_turns_out_to_have_happened_is_not_done_again),
 		ON_OUTBOXES(what_happened_is_not_sent_again_for_its_answer),
+		ON_OUTBOXES(what_happened_is_not_executed_again),
 		ON_OUTBOXES(what_was_said_of_one_attempt_is_not_believed_of_the_next),
 		ON_OUTBOXES(a_question_is_asked_by_one_at_a_time),
 		ON_OUTBOXES(what_two_found_is_given_once),
