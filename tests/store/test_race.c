@@ -5,8 +5,13 @@
  * process that comes back would do, in any order with the others).
  * B: a second attempt reserves and completes. S: the lease runs out and the
  * sweeper comes by. U: a person says that it was not applied. R: a provider's
- * export says that it happened, by A's reference. */
-#include "fixture.h"
+ * export says that it happened, by A's reference.
+ *
+ * And that what somebody has seen happen is never executed again, where expired keys are
+ * refused by a tombstone and the history is on. C: an attempt reserves, and ends as not
+ * executed. W: the provider says of whatever is there that it was applied. X: everything
+ * expires, and the reaper comes by. */
+#include "delivery.h"
 
 enum { BODY = 1,
        A = 100,
@@ -19,6 +24,7 @@ struct race {
 	char holder;         /* who was told to execute last */
 	bool completed;
 	bool restored; /* without an answer */
+	bool happened; /* it was completed, or W was heard */
 	char answer[8];
 };
 
@@ -131,7 +137,7 @@ static bool next_order(char *order, size_t len)
 	return true;
 }
 
-static void run_orders(struct fixture *f, char *order)
+static void run_orders(struct fixture *f, char *order, void (*take)(struct race *, char))
 {
 	unsigned key = 1;
 	size_t len = strlen(order);
@@ -139,7 +145,7 @@ static void run_orders(struct fixture *f, char *order)
 	do {
 		struct race race = { .f = f, .key = key++ };
 		for (size_t i = 0; i < len; i++)
-			take_step(&race, order[i]);
+			take(&race, order[i]);
 		hpx_arena_done(&f->arena);
 	} while (next_order(order, len));
 	print_message("%u orders\n", key - 1);
@@ -149,21 +155,114 @@ static void every_order_of_two_attempts_a_sweeper_and_a_person(void **state)
 {
 	char order[] = "AAABBSU";
 
-	run_orders(*state, order);
+	run_orders(*state, order, take_step);
 }
 
 static void every_order_with_two_sweeps(void **state)
 {
 	char order[] = "AABBSSU";
 
-	run_orders(*state, order);
+	run_orders(*state, order, take_step);
+}
+
+/* ---- what somebody has seen ---- */
+
+static const char *reserve_buried(struct race *race, unsigned token)
+{
+	struct hpx_policy buried = *policy();
+	struct hpx_ask asked = ask_of(race->f->store, race->key, BODY, token);
+	struct hpx_store_op op = op_of(HPX_VERB_RESERVE, race->key, token);
+
+	buried.tombstone_ms = 30 * (int64_t)RETENTION_MS;
+	buried.expired = HPX_EXPIRED_REFUSE;
+	op.reserve.ask = &asked;
+	op.reserve.policy = &buried;
+	assert_status(run_op(race->f, &op), HPX_OK);
+	const char *name = hpx_decision_name(op.decision.kind);
+	hpx_store_op_drop(&op);
+	return name;
+}
+
+/* Whether anybody listened. */
+static bool hear_applied(struct race *race)
+{
+	struct hpx_record record = record_of(race->f, race->key);
+	struct hpx_ruling_update update = { .received = { .ruling = HPX_RULING_APPLIED } };
+	struct hpx_store_op op = op_of(HPX_VERB_RULE, race->key, 0);
+
+	op.mark = record.mark;
+	op.rule.update = &update;
+	return run_op(race->f, &op) == HPX_OK && update.settlement != HPX_SETTLEMENT_IGNORED;
+}
+
+static void attempt_buried(struct race *race, char who)
+{
+	unsigned token = (who == 'C' ? A : B) + race->key * 1000;
+	const char *decision;
+
+	if (race->steps[(int)who]++ == 0) {
+		decision = reserve_buried(race, token);
+		if (race->happened && (strcmp(decision, "created") == 0 || strcmp(decision, "retried") == 0))
+			fail_msg("it had happened, and is executed again: %s", events_of(race->f, race->key));
+	} else if (who == 'C') {
+		act(race->f, HPX_VERB_FAIL, race->key, token);
+	} else {
+		race->happened |= complete(race->f, race->key, token, "B") == HPX_OK;
+	}
+}
+
+static void take_seen_step(struct race *race, char who)
+{
+	switch (who) {
+	case 'S':
+		advance(race->f, LEASE_MS + 1);
+		sweep(race->f);
+		break;
+	case 'W':
+		if (strcmp(state_of(race->f, race->key), "none") != 0)
+			race->happened |= hear_applied(race);
+		break;
+	case 'X':
+		advance(race->f, RETENTION_MS + 1);
+		reap_all(race->f);
+		break;
+	default:
+		attempt_buried(race, who);
+		break;
+	}
+}
+
+static void run_seen_orders(struct fixture *f, char *order)
+{
+	struct hpx_store_options options = fixture_options(f);
+	char problem[HPX_STORE_PROBLEM_SIZE];
+
+	fixture_close(f);
+	options.history_retention_ms = 4000 * (int64_t)RETENTION_MS;
+	assert_status(hpx_store_open(&options, &f->store, problem), HPX_OK);
+	assert_status(hpx_store_reader_open(f->store, &f->reader), HPX_OK);
+	run_orders(f, order, take_seen_step);
+}
+
+static void every_order_of_what_was_seen_and_expires(void **state)
+{
+	char order[] = "BBCCWX";
+
+	run_seen_orders(*state, order);
+}
+
+static void every_order_of_what_was_seen_is_lost_and_expires(void **state)
+{
+	char order[] = "BCCSWX";
+
+	run_seen_orders(*state, order);
 }
 
 static void every_order_with_what_an_export_says(void **state)
 {
 	char order[] = "AABBRSU";
 
-	run_orders(*state, order);
+	run_orders(*state, order, take_step);
 }
 
 /* Mistake 3: a waiter's timeout deletes somebody else's claim. A waiter was
@@ -187,6 +286,8 @@ int main(void)
 		ON_EVERY_DRIVER(every_order_of_two_attempts_a_sweeper_and_a_person),
 		ON_EVERY_DRIVER(every_order_with_two_sweeps),
 		ON_EVERY_DRIVER(every_order_with_what_an_export_says),
+		ON_OUTBOXES(every_order_of_what_was_seen_and_expires),
+		ON_OUTBOXES(every_order_of_what_was_seen_is_lost_and_expires),
 		ON_EVERY_DRIVER(who_was_not_reserved_releases_nothing),
 	};
 	return run_on_drivers("race", tests);
