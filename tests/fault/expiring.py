@@ -32,13 +32,13 @@ def rows_of_file(path, table, columns):
         return db.execute(f"SELECT {columns} FROM {table}").fetchall()
 
 
-def rows_of_database(url, table, columns):
+def rows_of_database(cluster, url, table, columns):
     database = url.split("?")[0].rsplit("/", 1)[1]
-    lines = postgres.shared().sql(f"SELECT {columns} FROM {table}", database)
+    lines = cluster.sql(f"SELECT {columns} FROM {table}", database)
     return [(*line.split("|")[:-1], int(line.split("|")[-1])) for line in lines]
 
 
-def told(store):
+def told(store, cluster=None):
     """What the store tells, while nobody writes it: the history as (reference, key, state),
     and what is there as (key, state)."""
     if store.startswith("sqlite:"):
@@ -46,7 +46,9 @@ def told(store):
         return (rows_of_file(path, "hapax_history", "lower(hex(id)) || '.' || lower(hex(mark)), key, state"),
                 rows_of_file(path, "hapax_operation", "key, state"))
     digits = "replace(id::text || rest::text || '.' || mark::text, '-', ''), key, state"
-    return rows_of_database(store, "hapax.history", digits), rows_of_database(store, "hapax.operation", "key, state")
+    cluster = cluster or postgres.shared()
+    return (rows_of_database(cluster, store, "hapax.history", digits),
+            rows_of_database(cluster, store, "hapax.operation", "key, state"))
 
 
 def by_key(pairs):
@@ -56,11 +58,11 @@ def by_key(pairs):
     return found
 
 
-def judge_told(store, provider, operations):
+def judge_told(store, provider, operations, cluster=None):
     """Each finished operation is told exactly once: an effect has its entry in the history,
     or is that of the row which is there; a completed row or entry has its effect. Gives the
     number of entries of completed operations."""
-    history, there = told(store)
+    history, there = told(store, cluster)
     references = [reference for reference, _, _ in history]
     assert len(set(references)) == len(references), "an operation is in the history twice: " + str(
         sorted(r for r in set(references) if references.count(r) > 1))
@@ -97,21 +99,29 @@ def judge_expiring(provider, operations):
                 assert gap >= SHORT_SECONDS - ROUNDING_SECONDS, f"again after {gap:.3f} s: {operation} {effects}"
 
 
-def conclude(one, crowd, sizes):
-    """Ends the crowd, kills once more, lets everything expire, and judges: the keys that
-    are kept, those that expired, and what the store tells of them."""
-    kept, brief = crowd.finish(), crowd.brief
-    one.gateway.kill()
-    one.gateway.start(sizes)
-    ends = judge(one.gateway, one.provider, kept)
+def judge_all(gateways, provider, kept, brief, cluster=None):
+    """Through the first of the gateways, which hold one store and have nothing under way:
+    lets everything expire, and judges the keys that are kept, those that expired, and, once
+    the gateways are stopped, what the store tells of them."""
+    gateway = gateways[0]
+    ends = judge(gateway, provider, kept, stuck_is_wrong=len(gateways) == 1)
     pause(SHORT_SECONDS + 1)
     for operation in brief:
         if operation.target == BURIED:
-            settle(one.gateway, operation)
-    judge_expiring(one.provider, brief)
-    one.gateway.stop()
-    entries = judge_told(one.gateway.config["store"], one.provider, kept + brief)
+            settle(gateway, operation)
+    judge_expiring(provider, brief)
+    for each in gateways:
+        each.stop()
+    entries = judge_told(gateway.config["store"], provider, kept + brief, cluster)
     refused = sum(o.expired for o in brief)
     print(f"{len(kept)} kept, {len(brief)} expired, {refused} refused afterwards, {entries} in the history")
     assert entries > 0 and refused > 0
     return ends
+
+
+def conclude(one, crowd, sizes):
+    """Ends the crowd, kills once more, and judges all of it."""
+    kept, brief = crowd.finish(), crowd.brief
+    one.gateway.kill()
+    one.gateway.start(sizes)
+    return judge_all([one.gateway], one.provider, kept, brief)

@@ -15,7 +15,7 @@ class Nodes:
     """Gateways on one database, behind something that sends each request to
     any of them, as a balancer does."""
 
-    def __init__(self, folder, cluster, chance, count=2):
+    def __init__(self, folder, cluster, chance, count=2, more=BRIEF):
         self.cluster = cluster
         self.database = cluster.database()
         self.provider = TimedProvider(folder / "ledger")
@@ -23,7 +23,7 @@ class Nodes:
         self.gateways = []
         for number in range(count):
             (folder / str(number)).mkdir()
-            config = merge(merge(POLICY, BRIEF), {"store": cluster.url(self.database)})
+            config = merge(merge(POLICY, more), {"store": cluster.url(self.database)})
             self.gateways.append(Gateway(folder / str(number), self.provider.url, config, True))
 
     def start(self):

@@ -1,17 +1,21 @@
 """Shows that two gateways on one PostgreSQL lose nothing and repeat nothing,
 while gateways are killed, stopped and continued, their connections are cut,
-and the database is restarted, fast and as after a crash. HAPAX_FAULTS asks for
-more faults than usual, HAPAX_SEED for the same run again."""
+and the database is restarted, fast and as after a crash; also where keys expire,
+and tombstones and a history are left behind. HAPAX_FAULTS asks for more faults
+than usual, HAPAX_SEED for the same run again."""
 import os
 import signal
 
 import pytest
 
+from expiring import EXPIRING, TARGETS, judge_all
 from harness import postgres
 from judge import judge
 from nodes import Crowd, Nodes, pause
 
 FAULTS = int(os.environ.get("HAPAX_FAULTS", "110"))
+# With tombstones and a history: by default fewer, since the run waits for expiries.
+EXPIRY_FAULTS = int(os.environ.get("HAPAX_FAULTS", "40"))
 CLIENTS = 64
 BEYOND_LEASE = 1.3
 
@@ -58,27 +62,51 @@ KINDS = {
 }
 
 
+def harm(nodes, crowd, chance, faults):
+    """Faults at random, one after the other; how many of each kind."""
+    done = dict.fromkeys(KINDS, 0)
+    for _ in range(faults):
+        pause(chance.uniform(0.05, 0.35))
+        kind = chance.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
+        KINDS[kind][0](nodes, chance)
+        done[kind] += 1
+        if crowd.failed:
+            break
+    return done
+
+
 def test_two_gateways(tmp_path, chance):
-    """Faults at random, one after the other, while 64 clients never stop."""
+    """Faults at random, while 64 clients never stop."""
     nodes = Nodes(tmp_path, postgres.Cluster(), chance)
     crowd = Crowd(nodes, chance, CLIENTS)
-    done = dict.fromkeys(KINDS, 0)
     try:
         nodes.start()
         crowd.start()
-        for _ in range(FAULTS):
-            pause(chance.uniform(0.05, 0.35))
-            kind = chance.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
-            KINDS[kind][0](nodes, chance)
-            done[kind] += 1
-            if crowd.failed:
-                break
+        done = harm(nodes, crowd, chance, FAULTS)
         operations = crowd.finish()
         ends = list(judge(nodes, nodes.provider, operations, stuck_is_wrong=False).values())
         print(f"{done}, {len(operations)} operations: {ends.count('done')} done, "
               f"{ends.count('unknown')} unknown")
         assert sum(done.values()) == FAULTS and len(operations) > 10 * FAULTS
         assert ends.count("done") > ends.count("unknown") / 2
+    finally:
+        crowd.tell_to_stop()
+        nodes.close()
+
+
+def test_two_gateways_with_expiry(tmp_path, chance):
+    """The same where both gateways reap: keys are refused after their expiry whichever
+    gateway buried them, and what finished is told exactly once."""
+    nodes = Nodes(tmp_path, postgres.Cluster(), chance, more=EXPIRING)
+    crowd = Crowd(nodes, chance, CLIENTS, brief_targets=TARGETS)
+    try:
+        nodes.start()
+        crowd.start()
+        done = harm(nodes, crowd, chance, EXPIRY_FAULTS)
+        print(done)
+        kept, brief = crowd.finish(), crowd.brief
+        judge_all(nodes.gateways, nodes.provider, kept, brief, nodes.cluster)
+        assert sum(done.values()) == EXPIRY_FAULTS
     finally:
         crowd.tell_to_stop()
         nodes.close()
