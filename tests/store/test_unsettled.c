@@ -243,6 +243,26 @@ static void what_happened_is_not_executed_again(void **state)
 	assert_int_equal(count_unsettled(f), 0);
 }
 
+/* Nobody asks about what was answered all the same: what was said too soon goes with the
+ * record, and leaves nothing in the file. */
+static void what_was_said_goes_with_the_record(void **state)
+{
+	static const enum hpx_ruling said[] = { HPX_RULING_APPLIED, HPX_RULING_DECLINED };
+	struct fixture *f = *state;
+
+	for (unsigned key = 0; key < 2; key++) {
+		reserve(f, key, BODY, A);
+		assert_string_equal(rule(f, key, A, 0, said[key], false), "stay");
+		assert_int_equal(fixture_count(f, "reconcile"), key + 1);
+		assert_status(complete(f, key, A, "done"), HPX_OK);
+		assert_string_equal(body_of(f, key), "done");
+	}
+	advance(f, RETENTION_MS + 1);
+	reap_all(f);
+	assert_string_equal(state_of(f, 1), "none");
+	assert_int_equal(fixture_count(f, "reconcile"), 0);
+}
+
 /* The first attempt was declined; of the second that says nothing. */
 static void what_was_said_of_one_attempt_is_not_believed_of_the_next(void **state)
 {
@@ -538,6 +558,7 @@ int main(void)
 		ON_OUTBOXES(what_turns_out_to_have_happened_is_not_done_again),
 		ON_OUTBOXES(what_happened_is_not_sent_again_for_its_answer),
 		ON_OUTBOXES(what_happened_is_not_executed_again),
+		ON_OUTBOXES(what_was_said_goes_with_the_record),
 		ON_OUTBOXES(what_was_said_of_one_attempt_is_not_believed_of_the_next),
 		ON_OUTBOXES(a_question_is_asked_by_one_at_a_time),
 		ON_OUTBOXES(what_two_found_is_given_once),

@@ -518,6 +518,23 @@ static enum hpx_status remove_damaged(struct hpx_sqlite_db *db, int64_t number)
 	return status == HPX_OK ? of_number(db, HPX_SQL_REMOVE_JOB, number) : status;
 }
 
+/* A row of questions goes with its operation's aside row. What is said of an attempt that
+ * still lies in its generation is rare enough that the operation is put aside for it. */
+static enum hpx_status put_aside(struct hpx_sqlite_store *s, const struct hpx_sqlite_outbox_rows *rows,
+				 int64_t at_ms, const struct hpx_store_op *op)
+{
+	struct hpx_change same = { .write = HPX_WRITE_UPDATE, .record = rows->found.operation.record, .at_ms = at_ms };
+
+	return hpx_sqlite_change_write(s, &rows->row, &same, op);
+}
+
+static bool is_plain_question(const struct hpx_sqlite_outbox_rows *rows,
+			      const struct hpx_outbox_change *change)
+{
+	return change->write_reconcile && !change->of_job && !change->write_operation &&
+	       rows->found.operation.exists && rows->row.place == HPX_SQLITE_PLAIN;
+}
+
 enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_store *s,
 					     const struct hpx_sqlite_outbox_rows *rows,
 					     const struct hpx_outbox_change *change, int64_t at_ms,
@@ -537,6 +554,8 @@ enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_store *s,
 		status = of_number(&s->writer, HPX_SQL_REMOVE_UNREADABLE, change->delivery.number);
 	if (status == HPX_OK && change->remove_reconcile)
 		status = of_rows(&s->writer, HPX_SQL_REMOVE_RECONCILE, rows, change->of_job);
+	if (status == HPX_OK && is_plain_question(rows, change))
+		status = put_aside(s, rows, at_ms, op);
 	if (status == HPX_OK && change->write_reconcile)
 		status = hpx_sqlite_reconcile_put(&s->writer, rows, change->of_job, &change->reconcile,
 						  change->evidence, change->person);
