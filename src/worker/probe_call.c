@@ -1,16 +1,20 @@
 /* One probe call: from the unknown that was claimed to the ruling that is stored.
  *
- *   CLAIMED ─▶ SENT ─▶ RULING ─▶ freed     hpx_probe_call_state
- *      │ └───────────────▲                 (evidence, or the probe cannot be made)
- *      └▶ freed                            (dropped: no probe, too early, too late)
+ *   CLAIMED ─▶ SENT ──────────────▶ RULING ─▶ freed     hpx_probe_call_state
+ *      │ │       └▶ ANSWERED ─▶───────▲                 (asked by the client's key)
+ *      │ └────────────────────────────┘                 (evidence, or no probe can be made)
+ *      └▶ freed                              (dropped: no probe, too early, too late)
  *
  *   CLAIMED ─▶ SENT      hpx_probe_call_send
+ *   SENT ─▶ ANSWERED     hand_back
  *   ─▶ RULING            rule
  *   RULING ─▶ freed      on_ruled
  *   ─▶ freed             hpx_probe_call_drop
  *
  *  1. One thread has a call at a time: see hpx_probe_call_state.
- *  2. The slot of the queue is free before the ruling is handed to the store. */
+ *  2. The slot of the queue is free before the ruling is handed to the store.
+ *  3. That a key is one operation's only is looked up before the call and once more when
+ *     it was answered: whatever the service knew by then was reserved before. */
 #include "worker/probe_call.h"
 
 #include <stdio.h>
@@ -34,6 +38,7 @@
 #define ARENA_BYTES_MAX 65536
 /* The store gets this long, before a call and after it. */
 #define STORE_MS 10000
+#define NOT_UNIQUE "another operation of the route has the same key"
 
 /* ---- what the call is about ---- */
 
@@ -323,11 +328,12 @@ static enum hpx_status append_key(struct hpx_probe_call *call, struct hpx_buffer
 		*ret_reason = "the key is stored as its hash only";
 		return HPX_NOT_FOUND;
 	}
+	call->by_client_key = true;
 	status = is_unique(call, &unique);
 	if (status != HPX_OK)
 		return status;
 	if (!unique) {
-		*ret_reason = "another operation of the route has the same key";
+		*ret_reason = NOT_UNIQUE;
 		return HPX_NOT_FOUND;
 	}
 	return append_encoded(out, unknown->description.key);
@@ -446,25 +452,16 @@ static void trace_call(struct hpx_probe_call *call, const char *decision)
 	hpx_tracer_add(call->reconciler->service->tracer, &span, 1);
 }
 
-static void on_answered(struct hpx_egress_request *request)
+/* Rules by the answer. */
+static void judge(struct hpx_probe_call *call)
 {
-	struct hpx_probe_call *call = HPX_CONTAINER(request, struct hpx_probe_call, request);
+	const struct hpx_egress_request *request = &call->request;
 	struct hpx_received_ruling received = {
 		.about_ms = call->sent_ms,
 		.asked = true,
 		.retry_after_ms = request->retry_after_ms > 0 ? request->retry_after_ms : 0,
 	};
 
-	HPX_ASSERT(call->state == HPX_PROBE_CALL_SENT);
-	hpx_probe_queue_slot_free(call);
-	if (request->end != HPX_EGRESS_ANSWERED) {
-		trace_call(call, NULL);
-		if (hpx_thread_is_stopping(&call->reconciler->thread))
-			hpx_probe_call_drop(call);
-		else
-			rule_unclear(call, request->problem);
-		return;
-	}
 	if (hpx_ruling_of_answer(&call->reconcile->probe.mapping, request->status,
 				 hpx_buffer_span(&request->body_in), &received.ruling) != HPX_OK) {
 		trace_call(call, NULL);
@@ -482,6 +479,59 @@ static void on_answered(struct hpx_egress_request *request)
 	if (received.ruling == HPX_RULING_APPLIED)
 		reconstruct(call);
 	rule(call, &received);
+}
+
+void hpx_probe_call_judge(struct hpx_probe_call *call)
+{
+	HPX_ASSERT(call->state == HPX_PROBE_CALL_ANSWERED && call->by_client_key);
+	bool unique = false;
+	enum hpx_status status = is_unique(call, &unique);
+
+	if (status == HPX_OK && unique) {
+		judge(call);
+		return;
+	}
+	trace_call(call, hpx_ruling_name(HPX_RULING_UNCLEAR));
+	rule_unclear(call, status == HPX_OK ? NOT_UNIQUE : hpx_status_text(status));
+}
+
+/* To the reconciler's thread, whose reader looks the key up; while that one stops, nobody
+ * judges any more. */
+static void hand_back(struct hpx_probe_call *call)
+{
+	struct hpx_reconciler *reconciler = call->reconciler;
+	bool taken;
+
+	hpx_thread_lock(&reconciler->thread);
+	taken = !reconciler->thread.stopping;
+	if (taken) {
+		call->state = HPX_PROBE_CALL_ANSWERED;
+		call->next = reconciler->answered;
+		reconciler->answered = call;
+		hpx_thread_wake(&reconciler->thread);
+	}
+	hpx_thread_unlock(&reconciler->thread);
+	if (!taken)
+		hpx_probe_call_drop(call);
+}
+
+static void on_answered(struct hpx_egress_request *request)
+{
+	struct hpx_probe_call *call = HPX_CONTAINER(request, struct hpx_probe_call, request);
+
+	HPX_ASSERT(call->state == HPX_PROBE_CALL_SENT);
+	hpx_probe_queue_slot_free(call);
+	if (request->end == HPX_EGRESS_ANSWERED && call->by_client_key) {
+		hand_back(call);
+	} else if (request->end == HPX_EGRESS_ANSWERED) {
+		judge(call);
+	} else {
+		trace_call(call, NULL);
+		if (hpx_thread_is_stopping(&call->reconciler->thread))
+			hpx_probe_call_drop(call);
+		else
+			rule_unclear(call, request->problem);
+	}
 }
 
 int64_t hpx_probe_call_lease_ms(const struct hpx_reconcile_settings *reconcile)

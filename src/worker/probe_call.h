@@ -57,8 +57,9 @@ struct hpx_reconciler {
 	struct hpx_thread thread;
 	/* Under the thread's lock. */
 	struct hpx_settings *settings;
-	struct hpx_probe_queue *queues; /* none is ever removed */
-	unsigned call_count;            /* calls that are alive */
+	struct hpx_probe_queue *queues;  /* none is ever removed */
+	struct hpx_probe_call *answered; /* calls that the thread has to judge */
+	unsigned call_count;             /* calls that are alive */
 	enum hpx_probe_op_state claim_state, escalate_state;
 	struct hpx_store_op claim, escalate; /* CLAIM_UNKNOWN, ESCALATE */
 	struct hpx_due claim_due[HPX_CLAIM_MAX], escalate_due[HPX_ESCALATE_MAX];
@@ -67,18 +68,20 @@ struct hpx_reconciler {
 	int64_t poll_ms;     /* when all queues are looked at next */
 };
 
-enum hpx_probe_call_state { HPX_PROBE_CALL_CLAIMED, /* the reconciler's thread has it */
-			    HPX_PROBE_CALL_SENT,    /* the engine's thread */
-			    HPX_PROBE_CALL_RULING,  /* the committer's thread */
+enum hpx_probe_call_state { HPX_PROBE_CALL_CLAIMED,  /* the reconciler's thread has it */
+			    HPX_PROBE_CALL_SENT,     /* the engine's thread */
+			    HPX_PROBE_CALL_ANSWERED, /* the reconciler's thread has it again */
+			    HPX_PROBE_CALL_RULING,   /* the committer's thread */
 };
 
 /* One unknown outcome that was claimed. */
 struct hpx_probe_call {
 	enum hpx_probe_call_state state;
-	struct hpx_probe_call *next; /* of those that wait in the queue */
+	struct hpx_probe_call *next; /* of those that wait in the queue, or were answered */
 	struct hpx_reconciler *reconciler;
 	struct hpx_probe_queue *queue;             /* NULL: no probe is configured */
 	struct hpx_settings *settings;             /* that the probe is made by */
+	bool by_client_key;                        /* the probe names the operation by its key */
 	char amount[HPX_ROUTE_KEY_AMOUNT_MAX + 1]; /* of the request, where it is found by its key; or "" */
 	const struct hpx_reconcile_settings *reconcile;
 	struct hpx_unsettled *unknown;
@@ -102,6 +105,8 @@ void hpx_probe_call_begin(struct hpx_reconciler *reconciler, struct hpx_settings
 			  struct hpx_unsettled *unknown);
 /* Sends a call that has a slot of its queue. */
 void hpx_probe_call_send(struct hpx_probe_call *call);
+/* Rules by the answer of a call by the client's key, if the key is still one operation's. */
+void hpx_probe_call_judge(struct hpx_probe_call *call);
 /* Ends the call without a ruling: whoever claims the unknown next makes another. */
 void hpx_probe_call_drop(struct hpx_probe_call *call);
 /* How long a claim keeps other processes from probing. The first half is for the

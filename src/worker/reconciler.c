@@ -69,6 +69,21 @@ static void drop_waiting(struct hpx_reconciler *r)
 	}
 }
 
+/* ---- judging what was answered ---- */
+
+/* With the lock held, which is let go meanwhile. `use`: judge or drop. */
+static void end_answered(struct hpx_reconciler *r, void (*use)(struct hpx_probe_call *))
+{
+	while (r->answered != NULL) {
+		struct hpx_probe_call *call = r->answered;
+
+		r->answered = call->next;
+		hpx_thread_unlock(&r->thread);
+		use(call);
+		hpx_thread_lock(&r->thread);
+	}
+}
+
 /* ---- looking for what is due ---- */
 
 static size_t least(size_t a, size_t b)
@@ -363,7 +378,9 @@ static void *run(void *user)
 		send_waiting(r, &wake_ms);
 		if (r->thread.stopping)
 			break;
-		if (r->escalate_state == HPX_PROBE_OP_BACK)
+		if (r->answered != NULL)
+			end_answered(r, hpx_probe_call_judge);
+		else if (r->escalate_state == HPX_PROBE_OP_BACK)
 			end_escalation(r);
 		else if (r->claim_state == HPX_PROBE_OP_BACK)
 			begin_claimed(r);
@@ -375,6 +392,7 @@ static void *run(void *user)
 			hpx_thread_wait(&r->thread, r->poll_ms);
 	}
 	drop_waiting(r);
+	end_answered(r, hpx_probe_call_drop);
 	hpx_thread_unlock(&r->thread);
 	return NULL;
 }

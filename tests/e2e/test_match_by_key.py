@@ -187,6 +187,23 @@ def test_probe(site):
     assert not [seen for seen in one.provider.seen() if f"key={shared}" in seen.target]
 
 
+def test_a_key_that_is_taken_while_the_probe_is_under_way(site, tmp_path):
+    """What the probe found may be of whoever took the key meanwhile: nothing is settled."""
+    word = tmp_path / "word"
+    word.write_text("hold=probe\n")
+    word.chmod(0o600)
+    probe = {"get": "/find?key={key}", "applied": [200], "credentials": {"header": "X-Behave", "file": str(word)}}
+    one, key = site({"routes": [{"match": "POST /pay", "reconcile": {"backoff": "10ms", "probe": probe}}]}), new_key()
+    reference = lose(one, key)
+    one.provider.gate("probe").wait_arrived()
+    other = one.gateway.post(key=key, auth=BOB)
+    assert other.status == 200, other
+    one.provider.gate("probe").release()
+    one.gateway.wait_log("another operation of the route has the same key")
+    assert state(one, reference) == "unknown"
+    assert len([seen for seen in one.provider.seen() if f"key={key}" in seen.target]) == 1
+
+
 def test_a_probe_and_what_began_before(site):
     """An operation of before the route was matched by key counts too: while it is there, nothing
     is asked of another tenant's with the same key."""

@@ -144,6 +144,23 @@ static void test_asks_by_a_key_of_one_only(void **state)
 	assert_int_equal(provider_count(&scene->provider), 1);
 }
 
+/* Another tenant takes the key while the probe is under way: whatever the service found, it
+ * may be of the other. */
+static void test_believes_no_answer_about_a_key_of_two(void **state)
+{
+	struct scene *scene = *state;
+
+	provider_hold(&scene->provider, "/ask");
+	begin_unknown(scene, 1, ROUTE_BY_KEY);
+	scene_reconcile(scene);
+	provider_wait(&scene->provider, 1);
+	scene_begin(scene, 1, 1, ROUTE_SILENT);
+	provider_release(&scene->provider);
+	scene_await_person(scene, 0, 1);
+	assert_int_equal(scene_operation(scene, 0, 1).record.state, HPX_STATE_UNKNOWN);
+	assert_int_equal(provider_count(&scene->provider), 1);
+}
+
 /* ---- jobs ---- */
 
 static struct hpx_reconcile_settings probe_of_target(struct scene *scene, struct hpx_span get)
@@ -303,6 +320,7 @@ int main(void)
 		SCENE_TEST(test_leaves_it_to_a_person),
 		SCENE_TEST(test_uses_evidence),
 		SCENE_TEST(test_asks_by_a_key_of_one_only),
+		SCENE_TEST(test_believes_no_answer_about_a_key_of_two),
 		SCENE_TEST(test_settles_a_job),
 		SCENE_TEST(test_sends_again_what_was_not_applied),
 		SCENE_TEST(test_slow_provider_holds_up_nobody),
