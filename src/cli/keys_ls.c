@@ -172,6 +172,7 @@ struct key_list {
 	struct hpx_arena arena;
 	struct hpx_entry *entries;
 	size_t count;
+	bool more; /* than --limit */
 	struct hpx_looked looked;
 };
 
@@ -225,6 +226,7 @@ static int read_query(struct hpx_operator_command *command, struct hpx_query *qu
 				     .tenant = hpx_span_of(command->tenant),
 				     .route = hpx_span_of(command->route) };
 	int code = hpx_operator_limit(command, &query->limit);
+	query->limit++; /* one more tells that there are more */
 	if (code == HPX_EXIT_OK)
 		code = hpx_operator_time(command, "since", command->since, false, &query->since_ms);
 	if (code == HPX_EXIT_OK)
@@ -241,8 +243,7 @@ static int read_query(struct hpx_operator_command *command, struct hpx_query *qu
 	return HPX_EXIT_OK;
 }
 
-static int print_list(struct hpx_operator_command *command, const struct hpx_query *query,
-		      const struct key_list *list)
+static int print_list(struct hpx_operator_command *command, const struct key_list *list)
 {
 	if (command->json != NULL)
 		return print_json(command, list);
@@ -250,7 +251,7 @@ static int print_list(struct hpx_operator_command *command, const struct hpx_que
 		puts("no operations");
 	else
 		hpx_keys_table(command, list->entries, list->count);
-	if (list->count == query->limit)
+	if (list->more)
 		fprintf(stderr, "The %zu newest are shown; --limit N shows more.\n", list->count);
 	else
 		hpx_keys_print_looked(&list->looked, stderr);
@@ -261,7 +262,13 @@ static int read_key_list(struct hpx_operator_command *command, const struct hpx_
 			 struct key_list *list)
 {
 	list->count = 0;
-	return hpx_keys_read(command, query, &list->arena, &list->entries, &list->count, &list->looked);
+	int code = hpx_keys_read(command, query, &list->arena, &list->entries, &list->count, &list->looked);
+	list->more = code == HPX_EXIT_OK && list->count == query->limit;
+	if (list->more) {
+		list->count--;
+		list->looked.all = false;
+	}
+	return code;
 }
 
 /* ---- --watch ---- */
@@ -335,7 +342,7 @@ static int watch(struct hpx_operator_command *command, struct hpx_query *query)
 		if (code == HPX_EXIT_OK && screen)
 			fputs("\033[H\033[2J", stdout);
 		if (code == HPX_EXIT_OK)
-			code = screen ? print_list(command, query, list) :
+			code = screen ? print_list(command, list) :
 					print_changes(command, before, list);
 		/* Whoever reads may have gone: then the end is here, and no complaint. */
 		ended = code != HPX_EXIT_OK || fflush(stdout) != 0 || wait_for_end(&ends);
@@ -359,7 +366,7 @@ int hpx_keys_ls(struct hpx_operator_command *command)
 	hpx_arena_init(&list.arena, HPX_OPERATOR_ARENA_MAX);
 	code = read_key_list(command, &query, &list);
 	if (code == HPX_EXIT_OK)
-		code = print_list(command, &query, &list);
+		code = print_list(command, &list);
 	hpx_arena_done(&list.arena);
 	return code;
 }

@@ -461,6 +461,16 @@ def test_ls_is_narrowed(gateway, cli):
     assert cli.json("ls", "--key", key)["looked"]["operations"] >= 1
 
 
+def test_a_full_list_says_whether_there_are_more(site):
+    """A list of as many as --limit says that there are more, if there are."""
+    one = site()
+    for _ in range(3):
+        one.gateway.post(key=new_key())
+    cli = Cli(one.gateway)
+    said = [cli.run("keys", "ls", "--store", cli.url, "--limit", limit).stderr.decode() for limit in "234"]
+    assert said == ["The 2 newest are shown; --limit N shows more.\n", "", ""], said
+
+
 # More of another tenant than a list looks at, over the one that is there.
 MANY_IN_A_FILE = """WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 210000)
     INSERT INTO hapax_operation_1 (seq, id, rest, token, fingerprint, recipe, tenant_hash, owner, created, retention,
