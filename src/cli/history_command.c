@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/unit.h"
-#include "cli/operator_command.h"
+#include "cli/operations.h"
 
 #define LIMIT_DEFAULT 50
 #define LIMIT_MAX 100000
@@ -128,10 +128,11 @@ static void print_table(const struct history_run *run)
 	int reference_width = run->command.full != NULL ? HPX_REFERENCE_LEN : SHORT_ID;
 	char reference[HPX_REFERENCE_SIZE], began[HPX_RFC3339_SIZE];
 	size_t tenant_width = 6, key_width = 3;
+	size_t tenant_max = run->command.full != NULL ? SIZE_MAX : TENANT_WIDTH_MAX;
 
 	for (size_t i = 0; i < found->count; i++) {
 		const struct hpx_description *d = &found->entries[i].description;
-		tenant_width = hpx_operator_clamp(d->tenant.len, tenant_width, TENANT_WIDTH_MAX);
+		tenant_width = hpx_operator_clamp(d->tenant.len, tenant_width, tenant_max);
 		key_width = hpx_operator_clamp(d->key.len, key_width, KEY_WIDTH_MAX);
 	}
 	printf("%-24s  %-*s  TRY  HTTP  %-*s  %-*s  %-*s  %s\n", "BEGAN", STATE_WIDTH, "STATE",
@@ -315,6 +316,8 @@ static int print_found(struct history_run *run)
 	else
 		print_table(run);
 	tell_looked(run);
+	if (run->found.count == 0)
+		hpx_keys_suggest_tenant(&run->command);
 	return code;
 }
 
@@ -337,12 +340,12 @@ int hpx_cli_history(int argc, char **argv)
 	const struct hpx_cli_flag flags[] = {
 		{ "since", "TIME", "Only those that began then or later: 2026-03-01, 2026-03-01T08:00:00Z, or this long ago (90d).", &command->since },
 		{ "until", "TIME", "Only those that began before: 2026-04-01 for all of March.", &command->until },
-		{ "tenant", "NAME", "Only those of this tenant; its whole name.", &command->tenant },
+		{ "tenant", "NAME", "Only those of this tenant; its whole name, as --full has it: header:acme.", &command->tenant },
 		{ "key", "KEY", "Only those with this key.", &command->key },
 		{ "status", "N", "Only those with this status of the answer: 402, or 4xx.", &command->status },
 		{ "state", "STATE", "Only those that ended in this state: completed or failed_retryable.", &command->state },
 		{ "limit", "N", "At most this many; default 50, at most 100000.", &command->limit },
-		{ "full", NULL, "Shows whole references in the table.", &command->full },
+		{ "full", NULL, "Shows references and tenants whole in the table.", &command->full },
 		{ "json", NULL, "Prints JSON instead of text, an object a line.", &command->json },
 		{ "csv", NULL, "Prints CSV instead of text.", &run.csv },
 		{ "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".", &command->store_url },

@@ -14,6 +14,8 @@
 /* Operations among which they are searched for. */
 #define SEARCH_MAX 10000
 #define SAME_KEY_MAX 100
+/* Operations whose tenants are compared with a --tenant that found nothing. */
+#define SUGGEST_AMONG 1000
 
 int hpx_keys_read(struct hpx_operator_command *command, const struct hpx_query *query,
 		  struct hpx_arena *arena, struct hpx_entry **ret_entries, size_t *ret_count,
@@ -39,27 +41,40 @@ static bool is_hex(struct hpx_span text)
 	return true;
 }
 
-/* A forgotten operation has left its events, which say who removed it and why. */
-static int complain_absent(struct hpx_operator_command *command, const struct hpx_operation_id *id)
+/* A forgotten operation has left its events, which say who removed it and why. False:
+ * there are none; true: exit with `*ret_code`. */
+static bool tell_removed(struct hpx_operator_command *command, const struct hpx_operation_id *id,
+			 int *ret_code)
 {
 	struct hpx_event *events = NULL;
 	size_t count = 0;
 	enum hpx_status status =
 		hpx_store_events(command->reader, id, &command->arena, &events, &count);
 
-	if (status != HPX_OK)
-		return hpx_operator_complain_read(command, status);
-	if (count == 0)
-		return hpx_operator_complain(
-			command, HPX_EXIT_FAILED,
-			"there is no such operation; `hapax keys ls%s` lists those "
-			"that are there",
-			hpx_operator_where(command));
+	if (status == HPX_OK && count == 0)
+		return false;
+	if (status != HPX_OK) {
+		*ret_code = hpx_operator_complain_read(command, status);
+		return true;
+	}
 	puts("history");
 	for (size_t i = 0; i < count; i++)
 		hpx_operator_print_event(&events[i]);
+	*ret_code = hpx_operator_complain(command, HPX_EXIT_FAILED,
+					  "its record was removed; this is its history");
+	return true;
+}
+
+static int complain_absent(struct hpx_operator_command *command, const struct hpx_operation_id *id)
+{
+	int code;
+
+	if (tell_removed(command, id, &code))
+		return code;
 	return hpx_operator_complain(command, HPX_EXIT_FAILED,
-				     "its record was removed; this is its history");
+				     "there is no such operation; `hapax keys ls%s` lists those "
+				     "that are there",
+				     hpx_operator_where(command));
 }
 
 static int find_id(struct hpx_operator_command *command, const struct hpx_operation_id *id,
@@ -166,21 +181,93 @@ int hpx_keys_find_reference(struct hpx_operator_command *command, const char *re
 		reference, PREFIX_MIN);
 }
 
+/* ---- a tenant's name as people write it ----
+ * The store has "header:acme" where a person writes "acme", or copies the beginning of a
+ * longer name out of a table. */
+
+/* Whether a tenant's name has the text at its beginning, or after a part of it that ends
+ * as "header:" or an issuer's "#". */
+static bool has_word(struct hpx_span name, struct hpx_span text)
+{
+	for (size_t at = 0; at + text.len <= name.len; at++)
+		if ((at == 0 || name.ptr[at - 1] == ':' || name.ptr[at - 1] == '#') &&
+		    memcmp(name.ptr + at, text.ptr, text.len) == 0)
+			return true;
+	return false;
+}
+
+/* A name of one of these that is like the text; ptr NULL: none is, or one is the same. */
+static struct hpx_span tenant_like(struct hpx_span text, const struct hpx_entry *entries, size_t count)
+{
+	struct hpx_span like = { NULL, 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		struct hpx_span name = entries[i].description.tenant;
+		if (hpx_span_eq(name, text))
+			return (struct hpx_span){ NULL, 0 };
+		if (like.ptr == NULL && has_word(name, text))
+			like = name;
+	}
+	return like;
+}
+
+void hpx_keys_suggest_tenant(struct hpx_operator_command *command)
+{
+	struct hpx_span text = hpx_span_of(command->tenant), like = { NULL, 0 };
+	struct hpx_query query = { .state = HPX_STATE_COUNT, .limit = SUGGEST_AMONG };
+	struct hpx_entry *entries = NULL;
+	struct hpx_looked looked;
+	struct hpx_arena arena; /* --watch asks again and again */
+	size_t count = 0;
+
+	if (text.len == 0)
+		return;
+	hpx_arena_init(&arena, HPX_OPERATOR_ARENA_MAX);
+	/* Only a hint: where it cannot be had, the answer before it stands. */
+	if (hpx_store_list(command->reader, &query, &arena, &entries, &count, &looked) == HPX_OK)
+		like = tenant_like(text, entries, count);
+	if (like.ptr != NULL) {
+		fprintf(stderr, "There is no tenant \"%s\" among the newest operations; did you mean ",
+			command->tenant);
+		hpx_operator_write_text(like, 0, stderr);
+		fputs("?\n", stderr);
+	}
+	hpx_arena_done(&arena);
+}
+
 /* The scope of a request, as the configuration has it; without one, by method and path,
  * of the upstream that has no name of its own. */
 static enum hpx_status find_scope(struct hpx_operator_command *command, struct hpx_span method,
-				  struct hpx_span path, struct hpx_span *ret_scope)
+				  const struct hpx_target *target, struct hpx_span *ret_scope)
 {
 	const struct hpx_settings *settings = command->settings;
+	struct hpx_span path = target->path;
+	struct hpx_span host = target->authority.ptr != NULL ? target->authority : HPX_SPAN("");
 	const struct hpx_span parts[] = { HPX_SPAN(HPX_UPSTREAM_DEFAULT), HPX_SPAN(" "), method,
 					  HPX_SPAN(" "), path };
 
 	if (settings != NULL)
-		return hpx_scope_of(settings,
-				    hpx_route_match(settings, method, (struct hpx_span){ "", 0 }, path),
+		return hpx_scope_of(settings, hpx_route_match(settings, method, host, path),
 				    method, path, &command->arena, ret_scope);
 	*ret_scope = hpx_arena_join(&command->arena, parts, 5);
 	return ret_scope->ptr != NULL ? HPX_OK : HPX_NOMEM;
+}
+
+static int complain_no_request(struct hpx_operator_command *command, const struct hpx_operation_id *id,
+			       struct hpx_span scope)
+{
+	int code;
+
+	if (tell_removed(command, id, &code))
+		return code;
+	code = hpx_operator_complain(command, HPX_EXIT_FAILED,
+				     "no operation has this tenant, key and scope (%.*s)%s", HPX_SPAN_ARG(scope),
+				     command->settings != NULL ?
+					     "; it may have expired" :
+					     "; it may have expired, or the route has another scope: "
+					     "--config FILE names it");
+	hpx_keys_suggest_tenant(command);
+	return code;
 }
 
 /* Tenant, method, path and key name an operation: no search. */
@@ -196,19 +283,14 @@ static int find_request(struct hpx_operator_command *command, struct hpx_entry *
 	    HPX_OK)
 		return hpx_operator_complain(command, HPX_EXIT_USAGE, "--path %s: %s", command->path,
 					     reason);
-	enum hpx_status status = find_scope(command, method, target.path, &scope);
+	enum hpx_status status = find_scope(command, method, &target, &scope);
 	if (status == HPX_OK)
 		status = hpx_operation_id(hpx_span_of(command->tenant), scope,
 					  hpx_span_of(command->key), &id);
 	if (status == HPX_OK)
 		status = hpx_store_find(command->reader, &id, &command->arena, ret_entry, NULL);
 	if (status == HPX_NOT_FOUND)
-		return hpx_operator_complain(
-			command, HPX_EXIT_FAILED,
-			"no operation has this tenant, key and scope (%.*s)%s", HPX_SPAN_ARG(scope),
-			command->settings != NULL ? "; it may have expired" :
-						    "; it may have expired, or the route has another scope: "
-						    "--config FILE names it");
+		return complain_no_request(command, &id, scope);
 	return status == HPX_OK ? HPX_EXIT_OK : hpx_operator_complain_read(command, status);
 }
 
@@ -221,6 +303,7 @@ static int complain_no_key(struct hpx_operator_command *command, const struct hp
 						       "--tenant, --method and --path find it "
 						       "however old it is");
 	hpx_keys_print_looked(looked, stderr);
+	hpx_keys_suggest_tenant(command);
 	return code;
 }
 

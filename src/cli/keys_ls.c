@@ -61,7 +61,7 @@ static struct key_widths measure(const struct hpx_operator_command *command,
 		widths.request = hpx_operator_clamp(request_len(&entries[i]), widths.request,
 						    REQUEST_WIDTH_MAX);
 		widths.tenant = hpx_operator_clamp(entries[i].description.tenant.len, widths.tenant,
-						   TENANT_WIDTH_MAX);
+						   command->full != NULL ? SIZE_MAX : TENANT_WIDTH_MAX);
 	}
 	return widths;
 }
@@ -245,6 +245,8 @@ static int read_query(struct hpx_operator_command *command, struct hpx_query *qu
 
 static int print_list(struct hpx_operator_command *command, const struct key_list *list)
 {
+	if (list->count == 0)
+		hpx_keys_suggest_tenant(command);
 	if (command->json != NULL)
 		return print_json(command, list);
 	if (list->count == 0)
@@ -295,7 +297,7 @@ static int print_changes(struct hpx_operator_command *command, const struct key_
 	for (size_t i = list->count; i > 0 && code == HPX_EXIT_OK; i--) {
 		struct hpx_entry *entry = &list->entries[i - 1];
 		struct key_widths widths = { command->full ? HPX_REFERENCE_LEN : SHORT_ID, 16,
-					     REQUEST_WIDTH_MAX, TENANT_WIDTH_MAX };
+					     REQUEST_WIDTH_MAX, command->full ? 0 : TENANT_WIDTH_MAX };
 		if (is_in(before, entry))
 			continue;
 		if (command->json == NULL) {
@@ -339,6 +341,8 @@ static int watch(struct hpx_operator_command *command, struct hpx_query *query)
 		code = hpx_operator_time(command, "since", command->since, false, &query->since_ms);
 		if (code == HPX_EXIT_OK)
 			code = read_key_list(command, query, list);
+		if (code == HPX_EXIT_OK && !screen && round == 0 && list->count == 0)
+			hpx_keys_suggest_tenant(command);
 		if (code == HPX_EXIT_OK && screen)
 			fputs("\033[H\033[2J", stdout);
 		if (code == HPX_EXIT_OK)

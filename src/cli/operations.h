@@ -16,6 +16,10 @@ void hpx_keys_table(const struct hpx_operator_command *command, const struct hpx
 /* A line that says how far a list looked; none where it looked at everything. */
 void hpx_keys_print_looked(const struct hpx_looked *looked, FILE *to);
 
+/* After a --tenant by which nothing was found: a line on standard error with the name that
+ * was meant, if one of the newest operations has such a name. */
+void hpx_keys_suggest_tenant(struct hpx_operator_command *command);
+
 /* The one operation that the operand or --key names. HPX_EXIT_OK, or the exit code
  * after a message. */
 int hpx_keys_find(struct hpx_operator_command *command, struct hpx_entry *ret_entry);

@@ -17,16 +17,16 @@
 	X(target, "target", "NAME", "Lists only the jobs for this target.") \
 	X(operation, "operation", "REFERENCE", "Lists only the jobs of this operation; the first 6 or more digits are enough.") \
 	X(key, "key", "KEY", "Finds operations by the client's key, of all tenants.") \
-	X(tenant, "tenant", "NAME", "Only those of this tenant; its whole name, as --json and show have it.") \
+	X(tenant, "tenant", "NAME", "Only those of this tenant; its whole name, as --full and show have it: header:acme.") \
 	X(method, "method", "METHOD", "With --path: the request's method; default POST.") \
-	X(path, "path", "PATH", "With --key and --tenant: the operation of the request to this path. Its scope is that of --config, or the default one.") \
+	X(path, "path", "PATH", "With --key and --tenant: the operation of the request to this path, or to http://HOST/PATH if a route has a host. Its scope is that of --config, or the default one.") \
 	X(route, "route", "PATTERN", "Lists only those of this route, as the configuration writes it: \"POST /payments\".") \
 	X(error, "error", "NAME", "Lists only those whose last failed attempt ended with this error: upstream_reset.") \
 	X(since, "since", "TIME", "Lists only those that began this long ago or later (2h), or at this time or later (2026-11-15T08:00:00Z).") \
 	X(until, "until", "TIME", "When it expires: 2027-03-31, 2027-03-31T08:00:00Z, or this long from now (90d).") \
 	X(watch, "watch", NULL, "Lists again every 2 seconds, until Ctrl-C. Into a pipe or a file goes only what is new or has changed.") \
 	X(limit, "limit", "N", "Lists at most this many; default 50.") \
-	X(full, "full", NULL, "Shows whole references in the table.") \
+	X(full, "full", NULL, "Shows references, and tenants, whole in the table.") \
 	X(json, "json", NULL, "Prints JSON instead of text.") \
 	X(body, "body", NULL, "Prints only the stored body, byte for byte (on a terminal with escapes). With --json, adds it as a member.") \
 	X(applied, "applied", NULL, "It happened.") \
@@ -122,6 +122,7 @@ void hpx_operator_age(int64_t ms, char out[HPX_OPERATOR_AGE_SIZE]);
 /* Prints text with control bytes as '?': stored text comes from clients and must not steer
  * a terminal. Cut or filled to `width` columns (0: neither). */
 void hpx_operator_print_text(struct hpx_span text, size_t width);
+void hpx_operator_write_text(struct hpx_span text, size_t width, FILE *to);
 /* A line "label      text". */
 void hpx_operator_print_member(const char *label, struct hpx_span text);
 void hpx_operator_print_time(const char *label, int64_t wall_ms);

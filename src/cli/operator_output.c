@@ -28,16 +28,21 @@ void hpx_operator_age(int64_t ms, char out[HPX_OPERATOR_AGE_SIZE])
 
 void hpx_operator_print_text(struct hpx_span text, size_t width)
 {
+	hpx_operator_write_text(text, width, stdout);
+}
+
+void hpx_operator_write_text(struct hpx_span text, size_t width, FILE *to)
+{
 	struct hpx_span character;
 	size_t columns = 0;
 	bool printable;
 
 	while ((width == 0 || columns < width) && hpx_utf8_next(&text, &character, &printable)) {
-		fwrite(printable ? character.ptr : "?", 1, printable ? character.len : 1, stdout);
+		fwrite(printable ? character.ptr : "?", 1, printable ? character.len : 1, to);
 		columns++;
 	}
 	for (; columns < width; columns++)
-		putchar(' ');
+		putc(' ', to);
 }
 
 size_t hpx_operator_clamp(size_t value, size_t least, size_t most)

@@ -461,6 +461,28 @@ def test_ls_is_narrowed(gateway, cli):
     assert cli.json("ls", "--key", key)["looked"]["operations"] >= 1
 
 
+def test_a_tenant_in_other_words(gateway, cli):
+    """A tenant's name that is cut, or without what stands before its colon, finds nothing and
+    is told with the whole name, which --full shows."""
+    key = new_key()
+    gateway.post(key=key)
+    row, = cli.ls("--key", key)
+    whole = row["tenant"]
+    kind, _, value = whole.partition(":")
+    assert kind and len(whole) > 20, whole
+    table = cli.keys("ls", "--key", key).decode()
+    assert whole[:16] in table and whole not in table
+    assert whole in cli.keys("ls", "--key", key, "--full").decode()
+    for name in (whole[:16], value, value[:9]):
+        for command in (["keys", "ls"], ["keys", "ls", "--json"], ["keys", "show", "--key", key], ["history"],
+                        ["keys", "show", "--key", key, "--path", row["path"]]):
+            said = cli.run(*command, "--store", cli.url, "--tenant", name).stderr.decode()
+            assert f'no tenant "{name}"' in said and f"did you mean {whole}?" in said, (command, said)
+    for name in (whole, value[1:], "nobody"):
+        said = cli.run("keys", "ls", "--store", cli.url, "--tenant", name, "--route", "POST /nowhere").stderr.decode()
+        assert said == "", said
+
+
 def test_a_full_list_says_whether_there_are_more(site):
     """A list of as many as --limit says that there are more, if there are."""
     one = site()
@@ -518,6 +540,29 @@ def test_show_by_request(gateway, cli):
     assert "together" in cli.keys("show", "--key", key, "--path", "/payments", code=USAGE)
     said = cli.keys("show", "--key", "nobody-has-this", code=FAILED)
     assert "it may have expired" in said, said
+
+
+def test_show_by_request_of_a_route_with_a_host(site):
+    """The path is given with its host where the scope is that of a route with a host."""
+    one = site({"routes": [{"match": "POST pay.example/payments", "scope": "route"}]})
+    cli, key = Cli(one.gateway), new_key()
+    reference = one.gateway.post("http://pay.example/payments", key=key)["Hapax-Operation"]
+    row, = cli.ls("--key", key)
+    where = ["--key", key, "--tenant", row["tenant"], "--config", str(one.gateway.folder / "hapax.yaml"), "--path"]
+    assert cli.json("show", *where, "http://pay.example/payments")["reference"] == reference
+    assert "no operation has this" in cli.keys("show", *where, "/payments", code=FAILED)
+
+
+def test_show_by_request_what_was_removed(gateway, cli):
+    """A request whose record was removed has its history, as by its reference."""
+    key = new_key()
+    gateway.post("/payments", key=key)
+    row, = cli.ls("--key", key)
+    cli.keys("forget", row["reference"], "--reason", "a drill")
+    said = cli.keys("show", "--key", key, "--tenant", row["tenant"], "--path", row["path"],
+                    "--config", str(gateway.folder / "hapax.yaml"), code=FAILED)
+    assert "forgotten" in said and "a drill" in said and "its record was removed" in said, said
+
 
 
 def test_watch_into_a_pipe(gateway, cli):
