@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "gateway/client_connection.h"
+#include "gateway/respond.h"
 #include "net/proxy_header.h"
 #include "net/tls.h"
 
@@ -43,8 +44,8 @@ static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport, 
 			      "Content-Type: application/problem+json\r\n"
 			      "Content-Length: %zu\r\nCache-Control: no-store\r\n"
 			      "Link: </.hapax/problems/overloaded>; rel=\"describedby\"\r\n"
-			      "Retry-After: 1\r\nConnection: close\r\n\r\n",
-			      body.len) == HPX_OK) {
+			      "Retry-After: %u\r\nConnection: close\r\n\r\n",
+			      body.len, hpx_respond_spread(shard, 1)) == HPX_OK) {
 		struct hpx_span pieces[] = { hpx_buffer_span(&head), hpx_buffer_span(&body) };
 		(void)hpx_transport_send(transport, pieces, 2, NULL);
 	}

@@ -113,15 +113,11 @@ enum hpx_next hpx_respond_direct(struct hpx_request *request, unsigned http_stat
 	return HPX_NEXT_DONE;
 }
 
-/* From `seconds` to four times as many where many are refused at once: clients that
- * all came back at the same moment would be refused again. */
-static unsigned spread(struct hpx_request *request, bool many, unsigned seconds)
+unsigned hpx_respond_spread(struct hpx_shard *shard, unsigned seconds)
 {
 	uint32_t random;
 
-	if (seconds == 0 || !many)
-		return seconds;
-	hpx_random_pool_take(&request->shard->random, &random, sizeof(random));
+	hpx_random_pool_take(&shard->random, &random, sizeof(random));
 	return seconds + random % (3 * seconds + 1);
 }
 
@@ -176,7 +172,9 @@ enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_c
 		problem.operation = hpx_span_of(reference);
 	}
 	unsigned http_status = refusal->status != 0 ? refusal->status : kind->status;
-	unsigned retry_after_s = spread(request, http_status == 503 || refusal->is_limit, refusal->retry_after_s);
+	unsigned retry_after_s = refusal->retry_after_s;
+	if (http_status == 503 || refusal->is_limit)
+		retry_after_s = hpx_respond_spread(request->shard, retry_after_s);
 	struct hpx_span type;
 	hpx_buffer_init(&body, HEAD_BYTES_MAX);
 	hpx_buffer_init(&fields, HEAD_BYTES_MAX);

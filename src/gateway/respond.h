@@ -22,6 +22,10 @@ struct hpx_refusal {
 	const char *challenge;  /* what follows the realm in WWW-Authenticate (RFC 6750 §3) */
 };
 
+/* From `seconds` to four times as many, for a Retry-After where many are refused at once:
+ * clients that all came back at the same moment would be refused again. */
+unsigned hpx_respond_spread(struct hpx_shard *shard, unsigned seconds);
+
 /* A problem document of hapax, in the shape of the profile. Returns DONE, like the
  * next three: the request has its answer. */
 enum hpx_next hpx_respond_refuse(struct hpx_request *request, enum hpx_problem_code code,
