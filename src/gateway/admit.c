@@ -211,8 +211,18 @@ static bool read_sent_time(struct hpx_span text, int64_t now_ms, int64_t *ret_wa
 	return true;
 }
 
+/* The problem's page says that the detail names the header. */
+static const char *text_of_age(struct hpx_request *request, const char *fault)
+{
+	struct hpx_span text =
+		hpx_arena_printf(&request->arena, "The header %.*s, which says when the request was made, %s",
+				 HPX_SPAN_ARG(request->head.route->max_age.header), fault);
+
+	return text.ptr != NULL ? text.ptr : "The header that says when the request was made does not fit.";
+}
+
 /* Why the request is too old to begin something; NULL where it is not. */
-static const char *fault_of_age(const struct hpx_request *request)
+static const char *fault_of_age(struct hpx_request *request)
 {
 	const struct hpx_age_limit *limit = &request->head.route->max_age;
 	int64_t now_ms, sent_ms;
@@ -220,16 +230,15 @@ static const char *fault_of_age(const struct hpx_request *request)
 	if (limit->header.ptr == NULL)
 		return NULL;
 	if (hpx_field_count(&request->head.http, limit->header) != 1)
-		return "The header that says when the request was made is missing, or sent more than "
-		       "once.";
+		return text_of_age(request, "is missing or was sent more than once.");
 	now_ms = hpx_clock_wall_ms();
 	if (!read_sent_time(hpx_field_value(&request->head.http, limit->header), now_ms, &sent_ms))
-		return "The time at which the request was made cannot be read: write it as "
-		       "2026-11-15T21:06:55Z, as an HTTP date, or in seconds since 1970.";
+		return text_of_age(request, "cannot be read: write the time as 2026-11-15T21:06:55Z, as an "
+					    "HTTP date, or in seconds since 1970.");
 	if (sent_ms > now_ms + limit->skew_ms)
-		return "The time at which the request was made is in the future; compare the clocks.";
+		return text_of_age(request, "has a time in the future: compare the clocks.");
 	if (now_ms - sent_ms > limit->within_ms + limit->skew_ms)
-		return "The request was made too long ago.";
+		return text_of_age(request, "has a time that is too long ago.");
 	return NULL;
 }
 

@@ -68,17 +68,22 @@ def test_age(gateway, provider, form, seconds, taken):
         assert answer.status == 200, answer
     else:
         check.problem(answer, "request_too_old")
+        assert "X-Sent-At" in answer.json()["detail"], "the problem's page says that it is named"
+        assert ("in the future" if seconds > 0 else "too long ago") in answer.json()["detail"], answer
     assert len(provider.ledger(key)) == int(taken)
 
 
-@pytest.mark.parametrize("headers", [
-    [], [("X-Sent-At", "")], [("X-Sent-At", "yesterday")], [("X-Sent-At", "99999999999")],
-    [("X-Sent-At", "2026-02-30T00:00:00Z")], [("X-Sent-At", str(int(time.time())))] * 2,
+@pytest.mark.parametrize("headers, words", [
+    ([], "missing"), ([("X-Sent-At", "")], "cannot be read"), ([("X-Sent-At", "yesterday")], "cannot be read"),
+    ([("X-Sent-At", "99999999999")], "cannot be read"), ([("X-Sent-At", "2026-02-30T00:00:00Z")], "cannot be read"),
+    ([("X-Sent-At", str(int(time.time())))] * 2, "more than once"),
 ])
-def test_no_time(gateway, provider, headers):
-    """A new key without one readable time is refused."""
+def test_no_time(gateway, provider, headers, words):
+    """A new key without one readable time is refused, and the header is named."""
     key = new_key()
-    check.problem(gateway.post("/young", key=key, headers=headers), "request_too_old")
+    answer = gateway.post("/young", key=key, headers=headers)
+    check.problem(answer, "request_too_old")
+    assert words in answer.json()["detail"] and "X-Sent-At" in answer.json()["detail"], answer
     assert provider.ledger(key) == []
 
 
