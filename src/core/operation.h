@@ -79,7 +79,6 @@ struct hpx_mark {
 	uint8_t bytes[HPX_MARK_SIZE];
 };
 
-/* SHA-256 of tenant, scope and key, each with its length before it. */
 /* A key as it is stored with `key_storage: hash`: "sha256:" and the hash in hexadecimal,
  * without a salt, so that whoever has the key finds the row by it. */
 #define HPX_KEY_HASH_PREFIX "sha256:"
@@ -88,6 +87,7 @@ enum hpx_status hpx_key_hash_print(struct hpx_span key, char ret_text[static HPX
 /* Whether a stored key is such a hash; a client's key that looks like one counts as one. */
 bool hpx_key_is_hash(struct hpx_span stored);
 
+/* SHA-256 of tenant, scope and key, each with its length before it. */
 enum hpx_status hpx_operation_id(struct hpx_span tenant, struct hpx_span scope,
 				 struct hpx_span key, struct hpx_operation_id *ret_id);
 bool hpx_operation_id_eq(const struct hpx_operation_id *a, const struct hpx_operation_id *b);

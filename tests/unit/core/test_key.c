@@ -130,7 +130,8 @@ static const struct demand_row demand_rows[] = {
 	{ "card-4222222222222", HPX_KEY_FAULT_CARD },
 	{ "4111111111111112", HPX_KEY_FAULT_NONE },
 	{ "order-422222222222", HPX_KEY_FAULT_NONE },
-	{ "41111111111111111111111", HPX_KEY_FAULT_NONE },
+	{ "6304000000000000000", HPX_KEY_FAULT_CARD }, /* 19 digits */
+	{ "63040000000000000000", HPX_KEY_FAULT_NONE },
 	/* Not within hexadecimal digits, and no times of today. */
 	{ "ab4111111111111111cd", HPX_KEY_FAULT_NONE },
 	{ "order-1763400000006", HPX_KEY_FAULT_NONE },
