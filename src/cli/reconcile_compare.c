@@ -100,13 +100,19 @@ static int note_under_way(struct hpx_reconciliation *run, const struct ledger_ro
 			  const struct hpx_ledger_match *match)
 {
 	const struct hpx_record *record = &match->entry.record;
-	const char *text = "in progress in the backup: it becomes unknown when hapax starts; --apply settles it then";
+	char reference[HPX_REFERENCE_SIZE];
 
-	if (match->has_entry && record->state == HPX_STATE_PENDING)
-		text = "its job is queued here, and would be sent again: `hapax jobs discard`";
-	else if (match->has_entry && record->when_lost != HPX_WHEN_LOST_UNKNOWN)
-		text = "in progress in the backup: a retry goes on with it once hapax has started";
-	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match, "%s", text);
+	if (match->has_entry && record->state == HPX_STATE_PENDING) {
+		hpx_reference_print(&record->id, &record->mark, reference);
+		return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match,
+					       "its job is queued here, and would be sent again: `hapax jobs discard` it; "
+					       "`hapax jobs ls --operation %s%s` has its number",
+					       reference, hpx_operator_where(&run->command));
+	}
+	bool resumes = match->has_entry && record->when_lost != HPX_WHEN_LOST_UNKNOWN;
+	return hpx_reconciliation_note(run, HPX_GROUP_THEY_ONLY, &row->place, match, "in progress in the backup: %s",
+				       resumes ? "a retry goes on with it once hapax has started" :
+						 "it becomes unknown when hapax starts; --apply settles it then");
 }
 
 static int judge_applied(struct hpx_reconciliation *run, const struct ledger_row *row,

@@ -6,6 +6,8 @@ import datetime
 import getpass
 import io
 import json
+import re
+import shlex
 import time
 
 import pytest
@@ -261,8 +263,11 @@ def test_what_was_under_way_in_a_backup_is_told(site):
     check.until(lambda: operator.jobs("--state", "queued"), "the job waits for its second attempt")
     (there.gateway.folder / "bank.csv").write_text(f"id\n{reference}\n")
     reconcile = ("reconcile", "--ledger", "bank.csv", "--operation", "id", "--retention", "1h", *RESTORE)
-    assert "its job is queued here, and would be sent again" in operator.on(*reconcile, code=FAILED)
+    said = operator.on(*reconcile, code=FAILED)
+    assert "its job is queued here, and would be sent again" in said
     [job] = operator.jobs("--state", "queued")
+    look = re.search(r"`(hapax jobs ls [^`]*)`", said).group(1)
+    assert re.search(rf"^ *{job['number']}  queued", operator.run(*shlex.split(look)[1:]), re.M), look
     operator.on("jobs", "discard", job["number"], "--reason", "the bank has it")
     assert operator.jobs("--state", "queued") == []
     assert operator.key(reference)["state"] != "pending"
