@@ -138,6 +138,14 @@ def test_alerts_are_about_metrics_that_exist():
         assert set(values.split("|")) <= codes, values
 
 
+def test_every_alert_has_both_days():
+    """Each rule is silent on the calm day and rings on the bad one; promtool shows that they do."""
+    names = sorted(re.findall(r"- alert: (\w+)", (ROOT / "etc/alerts.yaml").read_text(encoding="utf-8")))
+    calm, bad = (ROOT / "tests/e2e/alerts_test.yaml").read_text(encoding="utf-8").split("- name: a bad one")
+    assert len(names) > 20 and sorted(re.findall(r"alertname: (\w+)", calm)) == names
+    assert sorted(re.findall(r'alertname="(\w+)"', bad)) == names
+
+
 def test_alerts_ring_when_they_should(tmp_path):
     """promtool takes the rules; a calm day raises none, a bad one these."""
     if promtool() is None:
