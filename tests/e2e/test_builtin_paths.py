@@ -1,11 +1,14 @@
 """Shows what hapax says of itself under /.hapax/: the state of an operation to
 whom it belongs, the published policy, the page of every problem; and that
 nothing there is ever forwarded."""
+import json
+import re
 import urllib.parse
 
 import pytest
 
 from harness import check
+from harness.gateway import ROOT
 from harness.secret import ALICE, BOB, new_key
 
 CONFIG = {
@@ -126,6 +129,22 @@ def test_policy(shared):
     assert "Idempotency-Key" in text, text
     for word in ("required", "optional", "unknown", "wait"):
         assert f'"{word}"' in text, f"{word} is not in the policy: {text}"
+
+
+def test_the_pages_policy(site):
+    """The reference shows the policy of a gateway that nothing was said to, and names what a route has besides."""
+    text = (ROOT / "docs/reference/http.md").read_text(encoding="utf-8").partition("`GET /.hapax/policy`:")[2]
+    shown = json.loads(text.partition("```json\n")[2].partition("```")[0].replace(',…]', ']'))
+    one = site({"routes": [{"match": "POST /all", "key_from": [{"header": "X-Key"}], "concurrent": "wait",
+                            "max_age": {"header": "X-Sent-At"}}]})
+    policy = one.gateway.get("/.hapax/policy").json()
+    route, = policy["routes"]
+    listed = text.partition("Only where they are configured")[2].partition("\n")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == (set(route) - set(policy["defaults"])) | set(route["max_age"])
+    cut = "passed_unless_a_route_names_them"
+    names = shown["methods"].pop(cut)
+    assert policy["methods"].pop(cut)[:len(names)] == names
+    assert shown == {**policy, "routes": []}
 
 
 @pytest.mark.parametrize("code", sorted(check.PROBLEMS))
