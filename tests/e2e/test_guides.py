@@ -254,25 +254,28 @@ def test_troubleshooting(walk, site):
 
 def test_on_call(walk, site):
     """An operation whose answer was lost is found, shown, asked about, and settled in three ways."""
-    there = site({"routes": [{"match": "POST /payments", "server_error": "unknown"}]})
-    store = f" --store {there.gateway.config['store']}"
+    there = site({"routes": [{"match": "POST /payments", "server_error": "unknown"}],
+                  "tenant": {"from": "header", "name": "X-Tenant"}, "trusted_peers": ["127.0.0.1"]})
+    store, acme = f" --store {there.gateway.config['store']}", [("X-Tenant", "acme")]
     one = walk("on-call.md", exchanges=[("https://api.example", f"http://127.0.0.1:{there.provider.port}")])
     resolves = one.lines("hapax keys resolve")
     assert len(resolves) == 3, resolves
-    for line, retried in zip(resolves, (200, 409, 200)):
-        key = new_key()
-        there.gateway.post("/payments", key=key, behave="reset=after")
+    by_key = one.line("hapax keys ls --key")
+    keys = [by_key.split()[-1], new_key(), new_key()]
+    for line, retried, key in zip(resolves, (200, 409, 200), keys):
+        there.gateway.post("/payments", key=key, behave="reset=after", headers=acme)
         listed = one.run(one.line("hapax keys ls --state unknown") + store)
         short = re.search(r"^([0-9a-f]{12}) +unknown", listed, re.M).group(1)
         assert "outcome" in one.run(one.line("hapax keys show").replace("4c16a6a396e2", short) + store)
         one.run(one.line("curl -i --http1.1"), REFERENCE=short)
         one.run(line.replace("4c16a6a396e2", short) + store)
-        answer = there.gateway.post("/payments", key=key, behave="reset=after" if retried == 409 else "")
+        answer = there.gateway.post("/payments", key=key, behave="reset=after" if retried == 409 else "", headers=acme)
         assert answer.status == retried, (line, answer)
     one.run(one.line("hapax jobs ls --needs-person") + store)
-    one.run(one.line("hapax keys ls --key") + store)
+    assert one.run(by_key + store).count("POST /payments") == 1
     # It goes on until it is interrupted, which is what `timeout` says by 124.
-    one.run(f"timeout -s INT 1 {one.line('hapax keys ls --tenant')}{store}", code=124)
+    watched = one.run(f"timeout -s INT 1 {one.line('hapax keys ls --tenant')}{store}", code=124)
+    assert watched.count("POST /payments") == 3, watched
 
 
 def test_for_clients(walk):
