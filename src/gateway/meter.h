@@ -70,6 +70,7 @@ struct hpx_meter_seen {
 	X(mismatch) \
 	X(key_missing) \
 	X(key_invalid) \
+	X(too_old) \
 	X(key_personal) /* an address or a card number in the key; counted beside the rest */ \
 	X(unauthenticated) \
 	X(bad_request)

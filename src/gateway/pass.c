@@ -100,11 +100,22 @@ static void count_observed(struct hpx_request *request, enum hpx_observed observ
 		hpx_meter_duplicate(meter, request->identity.tenant, observed == HPX_OBSERVED_mismatch);
 }
 
+/* What the route demands of a new key is not met: it would leave no record, and its retry
+ * would be refused like it. */
+static void count_refused(struct hpx_request *request)
+{
+	bool old = request->identity.new_refused.code == HPX_PROBLEM_request_too_old;
+
+	hpx_meter_observe(&request->shard->meter, request->head.route,
+			  old ? HPX_OBSERVED_too_old : HPX_OBSERVED_key_invalid);
+}
+
 void hpx_observe_begin(struct hpx_request *request)
 {
 	struct hpx_observed_keys *all = request->shard->gateway->observed_keys;
 	struct hpx_observed_key *key =
 		hpx_arena_zalloc(&request->arena, 1, sizeof(*request->pass.observed));
+	bool refused = request->identity.new_refused.detail != NULL;
 	int64_t now_ms = hpx_clock_boot_ms();
 
 	if (key == NULL || !name_key(request, key))
@@ -113,10 +124,14 @@ void hpx_observe_begin(struct hpx_request *request)
 	struct observed_slot *slot = slot_of(all, &key->id);
 	bool known = slot->until_ms > now_ms && hpx_operation_id_eq(&slot->id, &key->id);
 	bool under_way = known && !slot->over;
-	if (!known)
+	if (!known && !refused)
 		*slot = (struct observed_slot){ .id = key->id,
 						.until_ms = now_ms + request->head.route->policy.retention_ms };
 	pthread_mutex_unlock(&all->lock);
+	if (!known && refused) {
+		count_refused(request);
+		return;
+	}
 	if (under_way) {
 		count_observed(request, HPX_OBSERVED_in_progress);
 		return;

@@ -195,6 +195,27 @@ def test_hash_and_a_probe_by_key(tmp_path):
     assert done.returncode == 0, done
 
 
+def test_what_a_route_would_refuse_is_observed(site):
+    """While observing, a new key that would be refused is counted so each time; one that is known is a retry."""
+    one = site({"observe": True, "routes": CONFIG["routes"]})
+    gateway, sent = one.gateway, [("X-Sent-At", stamp("seconds", 0))]
+    known = new_key()
+
+    def counts():
+        return {would: count for would, count in gateway.observed().items() if count}
+
+    for path, key, headers in (("/long", "short", []), ("/long", "short", []), ("/clean", "jane@example.com", []),
+                               ("/young", new_key(), []), ("/young", known, sent)):
+        assert gateway.post(path, key=key, headers=headers).status == 200
+    check.until(lambda: counts() == {"key_invalid": 3, "key_personal": 1, "too_old": 1, "created": 1}, "each is counted")
+    assert gateway.post("/young", key=known).status == 200
+    check.until(lambda: counts().get("replay") == 1, "the retry is known, and may be old")
+    said = subprocess.run([binary(), "observed", "--admin", f"127.0.0.1:{gateway.admin_port}"], check=True,
+                          capture_output=True, text=True, timeout=30).stdout
+    for words in ("2 had malformed keys, or new ones that the route refuses", "1 had a new key and too old a time"):
+        assert words in said, said
+
+
 def test_observed(site):
     """While observing, personal keys are counted on every route, and nothing is refused."""
     one = site({"observe": True})
