@@ -134,6 +134,27 @@ static void check_short_retention(struct hpx_parse_context *context, const char 
 				  "usual, and expired: refuse with a tombstone refuses it");
 }
 
+/* Inherited lengths are reported at `defaults`, or at the one that the route changed. */
+static void check_key_length(struct hpx_parse_context *context, const struct hpx_route *route,
+			     const struct hpx_given_set *set)
+{
+	const char *section = set != NULL ? "routes[]" : "defaults";
+	char path[HPX_OPTION_PATH_SIZE];
+
+	if (route->key_demand.bytes_min <= route->key_demand.bytes_max)
+		return;
+	snprintf(path, sizeof(path), "%s.key_min", section);
+	bool min_given = hpx_context_given(context, path, set)->given;
+	snprintf(path, sizeof(path), "%s.key_max", section);
+	bool max_given = hpx_context_given(context, path, set)->given;
+	if (min_given)
+		policy_mistake(context, "key_min", set,
+			       "is above key_max: every new key would be refused; make it smaller");
+	else if (max_given || set == NULL)
+		policy_mistake(context, "key_max", set,
+			       "is below key_min: every new key would be refused; make it larger");
+}
+
 /* Without the header there is no time to compare. */
 static void check_age(struct hpx_parse_context *context, const char *section,
 		      const struct hpx_route *route, const struct hpx_given_set *set)
@@ -175,6 +196,7 @@ static void check_policies(struct hpx_parse_context *context)
 			check_wait(context, "routes[].wait", route, &context->routes[n]);
 		check_selection(context, route, &context->routes[n]);
 		check_age(context, "routes[]", route, &context->routes[n]);
+		check_key_length(context, route, &context->routes[n]);
 		check_short_retention(context, "routes[].retention", route, &context->routes[n]);
 		settings->routes[n].server_error_given =
 			is_server_error_given(context, &context->routes[n]);
@@ -188,6 +210,7 @@ static void check_policies(struct hpx_parse_context *context)
 	}
 	check_compared_headers(context, &settings->fallback, NULL);
 	check_selection(context, &settings->fallback, NULL);
+	check_key_length(context, &settings->fallback, NULL);
 	settings->fallback.server_error_given = is_server_error_given(context, NULL);
 	check_participation(context, &settings->fallback, NULL);
 	check_short_retention(context, "defaults.retention", &settings->fallback, NULL);

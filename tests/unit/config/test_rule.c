@@ -124,6 +124,12 @@ static void contradictions_are_mistakes(void **state)
 		{ IN_MEMORY "history: {retention: 400d}\n",
 		  "f:3:11: history.retention: needs a store that outlives hapax; give store: "
 		  "sqlite:PATH or postgres://…\n" },
+		{ GOOD "defaults: {key_min: 100, key_max: 50}\n",
+		  "f:3:12: defaults.key_min: is above key_max: every new key would be refused; make it smaller\n" },
+		{ GOOD "defaults: {key_min: 100}\nroutes: [{match: POST /a, key_max: 99}]\n",
+		  "f:4:27: routes[].key_max: is below key_min: every new key would be refused; make it larger\n" },
+		{ GOOD "profile: paypal\ndefaults: {key_min: 109}\nroutes: [{match: POST /a, key_min: 1}]\n",
+		  "f:4:12: defaults.key_min: is above key_max: every new key would be refused; make it smaller\n" },
 		{ GOOD "defaults: {retention_max: 1h}\n",
 		  "f:3:12: defaults.retention_max: is shorter than retention, so that it never has an "
 		  "effect; make it longer, or leave it out\n" },
@@ -148,6 +154,7 @@ static void doubts_are_warnings(void **state)
 {
 	static const struct row rows[] = {
 		{ GOOD, "" },
+		{ GOOD "defaults: {key_min: 64, key_max: 64}\n", "" },
 		{ GOOD
 		  "tenant: {from: header, name: X-Tenant}\ntrusted_peers: [10.0.0.0/8]\n",
 		  "" },
