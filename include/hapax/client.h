@@ -38,7 +38,7 @@ extern "C" {
 struct hapax_client;
 struct hapax_call;
 
-/* The library's version: "0.1.0". Since 0.2. */
+/* The library's version, as "1.2.3". Since 0.2. */
 HAPAX_API const char *hapax_client_version(void);
 
 /* What is told of each attempt, as it happens. Since 0.2. */

@@ -40,7 +40,7 @@ typedef struct pg_conn PGconn;
 #define HAPAX_LEASE_SIZE 98 /* 97 characters and a NUL: leases and references */
 #define HAPAX_POINT_SIZE 64
 
-/* The library's version: "0.1.0". Since 0.2. */
+/* The library's version, as "1.2.3". Since 0.2. */
 HAPAX_API const char *hapax_version(void);
 /* "stale". Since 0.2. */
 HAPAX_API const char *hapax_result_name(enum hapax_result result);

@@ -209,7 +209,8 @@ def test_the_shipped_configuration_is_right():
 
 
 def test_man_pages_have_every_flag(tmp_path):
-    """A page for each command, and in it each flag of its --help and of its verbs'; the libraries' functions too."""
+    """A page for each command, and in it each flag of its --help and of its verbs', and each way to
+    call it as one line; the libraries' functions, the members of their structs, and their results too."""
     require_program()
     headers = {"libhapax.3": ROOT / "include/hapax/hapax.h", "libhapax-client.3": ROOT / "include/hapax/client.h"}
     subprocess.run([ROOT / "tools/manual", str(binary()), "1.2.3", str(tmp_path), *map(str, headers.values())],
@@ -222,10 +223,19 @@ def test_man_pages_have_every_flag(tmp_path):
         helps += [program(name, verb, "--help").stdout for verb in re.findall(rf"^  hapax {name} ([\w-]+)", helps[0], re.M)]
         for flag in {flag for text in helps for flag in re.findall(r"^  (?:-\w, )?(--[\w-]+)", text, re.M)}:
             assert f"\\fB{flag}\\fR" in page, (name, flag)
+        for text in helps:
+            for usage in re.split(r"\n +(?=hapax )", text.split("\n\n")[0].removeprefix("Usage: ")):
+                assert f"\\fB{' '.join(usage.split())}\\fR" in page, (name, usage)
+    shared = (ROOT / "include/hapax/common.h").read_text(encoding="utf-8")
     for name, header in headers.items():
-        page = (tmp_path / name).read_text(encoding="utf-8")
-        functions = re.findall(r"^HAPAX_API [^(]*?(\w+)\(", header.read_text(encoding="utf-8"), re.M)
+        page = (tmp_path / name).read_text(encoding="utf-8").replace("\\-", "-")
+        declared = header.read_text(encoding="utf-8")
+        functions = re.findall(r"^HAPAX_API [^(]*?(\w+)\(", declared, re.M)
         assert len(functions) > 5 and all(f"{function}(" in page for function in functions)
+        bodies = re.findall(r"^(?:struct|enum) hapax\w* \{\n(.*?)^\};", shared + declared, re.S | re.M)
+        code = re.sub(r"/\*.*?\*/", "", "".join(bodies), flags=re.S)
+        members = [" ".join(member.split()) for member in re.findall(r"(\S[^\n]*)[;,]\s*\n", code)]
+        assert len(members) > 30 and [member for member in members if f".TP\n\\fB{member}\\fR" not in page] == []
 
 
 def test_man_reads_every_page(tmp_path):
