@@ -145,6 +145,8 @@ pay && grep -qi '^idempotent-replayed: true' "$folder/head" || die "the store di
 stop
 
 # ---- under a real systemd, which also removes the package ----
+inside apt-get install -qq -y --no-install-recommends systemd-sysv logrotate >"$folder/apt.log" 2>&1 ||
+	{ tail -20 "$folder/apt.log"; die "logrotate does not install"; }
 rm "$root/usr/sbin/policy-rc.d"
 "$source/tests/install/service.sh" "$root" "$folder/network" || [ $? = 77 ]
 
@@ -163,6 +165,7 @@ inside apt-get purge -qq -y hapax >"$folder/apt.log" 2>&1 || die "the purge fail
 grep -q '/var/lib/hapax is left' "$folder/apt.log" || die "the purge does not say that the store stays"
 [ -s "$root/var/lib/hapax/hapax.db" ] || die "the purge took the store"
 [ ! -e "$root/etc/hapax/hapax.yaml" ] || die "the purge left the configuration"
+[ ! -e "$root/var/log/hapax" ] || die "the purge left the access log"
 same=", and are the same from build to build"
 [ -z "${PACKAGES_ONCE:-}" ] || same="; whether two builds are the same was not looked at"
 echo "the packages install, serve, upgrade and go$same"

@@ -89,6 +89,34 @@ script 'systemctl reload hapax' || die "the reload failed"
 logged() { inside journalctl -u hapax | grep -q "$1"; }
 until_true logged event=reloaded || die "the service did not reload"
 
+# ---- the access log: docs/guide/logs-and-metrics.md ----
+grep -x 'access_log.*' "$source/docs/guide/logs-and-metrics.md" >>"$root/etc/hapax/hapax.yaml"
+log=$(sed -n 's/^access_log_file: //p' "$root/etc/hapax/hapax.yaml")
+block guide/logs-and-metrics.md 'Rotation, and a full disk' >"$root/etc/logrotate.d/hapax"
+is_in() { script "$(block recipes/systemd.md Check)" && grep -q '"did":"replayed"' "$root$1"; }
+script 'systemctl reload hapax' || die "the reload with an access log failed"
+until_true is_in "$log" || die "there is no access log: $(inside journalctl -u hapax | tail -3)"
+inside logrotate --force /etc/logrotate.d/hapax >"$work/out" 2>&1 || die "logrotate failed"
+until_true is_in "$log" && [ -s "$root$log.1" ] || die "the access log was not rotated"
+inside sh -c "[ \"\$(stat -c %U:%a $log $(dirname "$log") | xargs)\" = 'hapax:600 hapax:750' ]" || die "others may read the access log"
+
+# ---- a port below 1024: docs/guide/operate.md ----
+cp "$root/etc/hapax/hapax.yaml" "$work/right"
+sed -i 's/^listen:.*/listen: 127.0.0.1:443/' "$root/etc/hapax/hapax.yaml"
+script 'systemctl restart hapax' || true
+until_true logged 'cannot listen on 127.0.0.1:443: permission denied' || die "it may open any port without a right"
+awk '/^```ini$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$source/docs/guide/operate.md" \
+	>"$root/etc/systemd/system/hapax.service.d/port.conf"
+inside systemctl daemon-reload
+inside systemctl reset-failed hapax
+script 'systemctl restart hapax' && until_true ready || die "it does not start with port 443"
+inside curl -s http://127.0.0.1:443/.hapax/policy >/dev/null || die "nobody answers on port 443"
+rm "$root/etc/systemd/system/hapax.service.d/port.conf"
+cp "$work/right" "$root/etc/hapax/hapax.yaml"
+inside systemctl daemon-reload
+script 'systemctl restart hapax' && until_true ready || die "it does not start again"
+main=$(state MainPID)
+
 # ---- killed, and stopped: it comes back with the same keys ----
 again() { [ "$(state MainPID)" != "$main" ] && [ "$(state MainPID)" != 0 ] && ready; }
 inside sh -c "kill -KILL $main"
