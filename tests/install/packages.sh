@@ -76,6 +76,13 @@ done
 inside bash -c '. /usr/share/bash-completion/completions/hapax && COMP_WORDS=(hapax ke) COMP_CWORD=1 && _hapax && [ "${COMPREPLY[*]}" = keys ]' ||
 	die "bash does not complete ke to keys"
 
+# The pages that the alerts name, and that a person looks for at night.
+grep -o 'docs/[a-z/-]*\.md' "$root/usr/share/doc/hapax/examples/alerts.yaml" | sort -u >"$folder/pages"
+[ -s "$folder/pages" ] || die "the alerts name no page"
+while read -r page; do
+	[ -s "$root/usr/share/doc/hapax/$page" ] || die "an alert names $page, which is not installed"
+done <"$folder/pages"
+
 # ---- started by the unit's command line, as the unit's user, in front of an API ----
 line=$(sed -n 's/^ExecStart=//p' "$root/lib/systemd/system/hapax.service")
 start() {
