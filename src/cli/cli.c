@@ -488,7 +488,11 @@ static enum hpx_status load(const struct hpx_config_flags *flags, bool as_events
 		hpx_config_warn_server_error(*ret_settings, false, &report);
 	if (status == HPX_OK && !flags->without_secrets)
 		status = hpx_cli_check_tls(ret_settings, &report);
-	if (as_events)
+	/* Whoever parses each line of standard error has all of them as JSON. */
+	bool json = status == HPX_OK && !flags->without_secrets && (*ret_settings)->log_format == HPX_LOG_JSON;
+	if (json && !as_events)
+		hpx_log_set_format(HPX_LOG_JSON);
+	if (json || as_events)
 		log_report(&report, file);
 	else if (status != HPX_OK || !flags->without_secrets)
 		print_report(&report, file);

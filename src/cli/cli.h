@@ -79,8 +79,9 @@ void hpx_cli_consider(struct hpx_suggestion *suggestion, struct hpx_span given,
 /* Whether a file's name has this ending. */
 bool hpx_cli_ends_with(const char *text, const char *end);
 
-/* Loads the configuration and prints every remark on standard error; with
- * `without_secrets`, only where there is a mistake, because nothing is started by it.
+/* Loads the configuration and prints every remark on standard error, as events where it asks
+ * for events in JSON and has no mistake; with `without_secrets`, only where there is a
+ * mistake, because nothing is started by it.
  * NULL: there were mistakes, or no memory. */
 struct hpx_settings *hpx_cli_load(const struct hpx_config_flags *flags);
 /* The same for a process that serves: what is wrong becomes events. */

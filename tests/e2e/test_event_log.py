@@ -98,6 +98,17 @@ def test_a_refused_start(site, tmp_path):
             assert last.startswith("hapax: ")
 
 
+def test_a_start_with_warnings(site):
+    """With log_format: json every line is JSON from the first one on, what the configuration is
+    warned of too."""
+    one = site({"log_format": "json", "log_level": "error", "store": "memory:"})
+    one.gateway.post()
+    lines = [json.loads(line) for line in one.gateway.log().splitlines()]
+    warned = [line for line in lines if line["event"] == "configuration"]
+    assert [line["option"] for line in warned] == ["store", "defaults.server_error"], lines
+    assert warned[0]["severity"] == "warning" and warned[0]["line"] > 0 and "memory" in warned[0]["text"]
+
+
 def test_a_reload_with_mistakes(site):
     """Each mistake is an event, in the format of the others; the old configuration stays."""
     one = site({"log_format": "json"})
