@@ -4,13 +4,16 @@ import fcntl
 import getpass
 import json
 import os
+import pathlib
 import pty
 import re
+import shutil
 import signal
 import sqlite3
 import ssl
 import struct
 import subprocess
+import tempfile
 import termios
 
 import pytest
@@ -619,6 +622,30 @@ def test_migrate(tmp_path):
     (tmp_path / "x.db").write_text("not a database, and nobody's to overwrite")
     foreign = migrate()
     assert foreign.returncode == FAILED and b"not a hapax store" in foreign.stderr, foreign
+
+
+def test_a_store_made_by_root():
+    """A store that root makes in the service's folder belongs to the service, which can open it."""
+    require_program()
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a file for another user")
+    user, group = 65534, 65533
+    # Not pytest's folder, nor the build's, which the other user may not be able to enter.
+    with tempfile.TemporaryDirectory() as outer:
+        os.chmod(outer, 0o755)
+        program = shutil.copy(binary(), f"{outer}/hapax")
+        folder = pathlib.Path(outer, "state")
+        folder.mkdir(mode=0o700)
+        os.chown(folder, user, group)
+        migrate = [program, "migrate", "--store", f"sqlite:{folder}/hapax.db"]
+        subprocess.run(migrate, check=True, capture_output=True, timeout=30)
+        made = {path.name: path.stat() for path in folder.iterdir()}
+        assert {"hapax.db", "hapax.db.lock"} <= set(made)
+        for name, about in made.items():
+            assert (about.st_uid, about.st_gid, about.st_mode & 0o777) == (user, group, 0o600), (name, about)
+        done = subprocess.run(migrate, user=user, group=group, extra_groups=[], cwd=folder, capture_output=True,
+                              text=True, timeout=30, check=False)
+        assert done.returncode == OK and "up to date" in done.stdout, done
 
 
 def test_repair(site):

@@ -207,13 +207,43 @@ static bool take_lock(int fd)
 	return true;
 }
 
+/* A file that root makes in the folder of another user, by `hapax migrate` say, is for the
+ * service that runs as that user, which could not open it else. SQLite gives its other files
+ * to the owner of the database. */
+static void give_to_owner(int fd, const char *path)
+{
+	char directory[PATH_MAX];
+	struct stat info;
+
+	if (geteuid() != 0)
+		return;
+	directory_of(path, directory);
+	if (stat(directory, &info) != 0 || info.st_uid == 0)
+		return;
+	/* Root without that right, as in a container: the file stays root's. */
+	if (fchown(fd, info.st_uid, info.st_gid) != 0)
+		return;
+}
+
+/* -1 and errno where it cannot be. */
+static int open_lock_file(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		give_to_owner(fd, name);
+	else if (errno == EEXIST)
+		fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd;
+}
+
 int hpx_sqlite_file_lock_try(const char *path)
 {
 	char name[PATH_MAX + 8];
 	int fd;
 
 	snprintf(name, sizeof(name), "%s.lock", path);
-	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = open_lock_file(name);
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		close(fd);
 		fd = -1;
@@ -228,7 +258,7 @@ enum hpx_status hpx_sqlite_file_lock(const char *path, int *ret_fd, char *proble
 	int fd;
 
 	snprintf(name, sizeof(name), "%s.lock", path);
-	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = open_lock_file(name);
 	if (fd < 0)
 		return explain_create(name, problem);
 	if (!take_lock(fd)) {
@@ -283,8 +313,10 @@ enum hpx_status hpx_sqlite_file_ensure(const char *path, bool create, char *prob
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0 && errno != EEXIST)
 		return explain_create(path, problem);
-	if (fd >= 0)
+	if (fd >= 0) {
+		give_to_owner(fd, path);
 		close(fd);
+	}
 	return sync_directory(path, problem);
 }
 
