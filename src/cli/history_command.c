@@ -348,7 +348,7 @@ int hpx_cli_history(int argc, char **argv)
 		{ "full", NULL, "Shows references and tenants whole in the table.", &command->full },
 		{ "json", NULL, "Prints JSON instead of text, an object a line.", &command->json },
 		{ "csv", NULL, "Prints CSV instead of text.", &run.csv },
-		{ "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".", &command->store_url },
+		{ "store", "URL", HPX_OPERATOR_STORE_TEXT, &command->store_url },
 		{ "config", "FILE", "Uses the store that this configuration names.", &command->config_path },
 	};
 	const struct hpx_cli_usage usage = {

@@ -1,5 +1,6 @@
 /* Operator commands: from the arguments of a verb to the open store, the verb itself, and
  * the changes that a person makes. */
+#include <errno.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -187,6 +188,17 @@ static const char *find_url(struct hpx_operator_command *command)
 	return hpx_arena_dup(&command->arena, command->settings->store).ptr;
 }
 
+/* Whoever is woken at night need not name the only store of the machine. */
+static void find_service(struct hpx_operator_command *command)
+{
+	static const char here[] = HPX_STORE_DEFAULT_URL;
+
+	if (command->store_url == NULL && command->config_path == NULL &&
+	    access(here + sizeof(HPX_STORE_FILE_URL) - 1, F_OK) != 0 && errno == ENOENT &&
+	    access(HPX_SERVICE_CONFIG, F_OK) == 0)
+		command->config_path = HPX_SERVICE_CONFIG;
+}
+
 void hpx_operator_begin(struct hpx_operator_command *command)
 {
 	hpx_arena_init(&command->arena, HPX_OPERATOR_ARENA_MAX);
@@ -198,6 +210,7 @@ int hpx_operator_open(struct hpx_operator_command *command)
 	char problem[HPX_STORE_PROBLEM_SIZE] = "";
 
 	HPX_ASSERT(command->verb != NULL && command->store == NULL && command->reader == NULL);
+	find_service(command);
 	const char *url = find_url(command);
 	if (url == NULL)
 		return HPX_EXIT_FAILED;
@@ -210,8 +223,8 @@ int hpx_operator_open(struct hpx_operator_command *command)
 	if (status == HPX_NOT_FOUND && command->store_url == NULL && command->config_path == NULL)
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,
-			"there is no store here (" HPX_STORE_DEFAULT_URL "): name it "
-			"with --store URL, or the server's file with --config FILE");
+			"there is no store here (" HPX_STORE_DEFAULT_URL ") and no " HPX_SERVICE_CONFIG
+			": name the store with --store URL, or the server's file with --config FILE");
 	if (status != HPX_OK)
 		return hpx_operator_complain(command, HPX_EXIT_FAILED, "%s",
 					     problem[0] ? problem : hpx_status_text(status));

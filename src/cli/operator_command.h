@@ -8,9 +8,16 @@
 #include "cli/cli.h"
 #include "store/store.h"
 
+/* The configuration of the installed service; the build names the one of its prefix. */
+#ifndef HPX_SERVICE_CONFIG
+#define HPX_SERVICE_CONFIG "/etc/hapax/hapax.yaml"
+#endif
+#define HPX_OPERATOR_STORE_TEXT \
+	"The store; default " HPX_STORE_DEFAULT_URL " where that is there, else the store that " HPX_SERVICE_CONFIG " names."
+
 /* X(member, flag, what --help calls its value or NULL, sentence) */
 #define HPX_OPERATOR_FLAG_LIST(X) \
-	X(store_url, "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".") \
+	X(store_url, "store", "URL", HPX_OPERATOR_STORE_TEXT) \
 	X(config_path, "config", "FILE", "Uses the store that this configuration names.") \
 	X(state, "state", "STATE", "Lists only those in this state.") \
 	X(needs_person, "needs-person", NULL, "Lists only jobs that wait for a person: dead jobs, unknown jobs that no probe asks about any more, and jobs whose row cannot be read (`discard --force` removes those).") \
@@ -80,8 +87,9 @@ int hpx_operator_run(const struct hpx_operator_verbs *verbs, int argc, char **ar
 
 /* Once the flags are read: from here on there is memory, and hints can be printed. */
 void hpx_operator_begin(struct hpx_operator_command *command);
-/* Opens the store that the flags name, and a reader; never creates a store. HPX_EXIT_OK,
- * or the exit code after a message. */
+/* Opens the store that the flags name, and a reader; never creates a store. Where no flag
+ * names one and there is none in this folder, `config_path` becomes the service's, if that is
+ * installed. HPX_EXIT_OK, or the exit code after a message. */
 int hpx_operator_open(struct hpx_operator_command *command);
 /* Also after an open that failed. Returns `code`, or HPX_EXIT_FAILED where standard
  * output could not be written. */

@@ -426,7 +426,7 @@ static size_t list_flags(struct hpx_reconciliation *run, struct hpx_cli_flag *fl
 			{ "reason", "TEXT", "Why you do this. It is kept in the history, with your name.",
 			  &run->command.reason },
 		{ "json", NULL, "Prints JSON instead of text.", &run->command.json },
-		{ "store", "URL", "The store; default " HPX_STORE_DEFAULT_URL ".", &run->command.store_url },
+		{ "store", "URL", HPX_OPERATOR_STORE_TEXT, &run->command.store_url },
 		{ "config", "FILE",
 		  "Uses the store and the settle_after of this configuration.",
 		  &run->command.config_path },

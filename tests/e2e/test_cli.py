@@ -624,6 +624,40 @@ def test_migrate(tmp_path):
     assert foreign.returncode == FAILED and b"not a hapax store" in foreign.stderr, foreign
 
 
+def test_the_store_of_the_service(tmp_path):
+    """A command of the runbooks as it is printed, without a store: it takes the file in this folder,
+    else the store of the installed service's configuration, and says both where there is neither."""
+    require_program()
+    told = " ".join(subprocess.run([binary(), "keys", "ls", "--help"], capture_output=True, text=True, check=True,
+                                   timeout=30).stdout.split())
+    config = pathlib.Path(re.search(r"else the store that (\S+/hapax/hapax\.yaml) names", told)[1])
+    place = config.parent.parent
+    if os.geteuid() != 0 or not place.is_dir():
+        pytest.skip(f"only root can put something in the place of {place}")
+    store = f"sqlite:{tmp_path}/service.db"
+    subprocess.run([binary(), "migrate", "--store", store], check=True, capture_output=True, timeout=30)
+    (tmp_path / "etc/hapax").mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def ls():
+        """With `etc` in the place of the folder for configurations, seen by this process alone."""
+        script = 'mount --bind "$0" "$1" && exec "$2" keys ls'
+        return subprocess.run(["unshare", "--mount", "sh", "-c", script, str(tmp_path / "etc"), str(place), binary()],
+                              cwd=elsewhere, capture_output=True, text=True, timeout=30, check=False)
+
+    none = ls()
+    assert none.returncode == FAILED and f"no store here (sqlite:hapax.db) and no {config}" in none.stderr, none
+    file = tmp_path / "etc/hapax/hapax.yaml"
+    file.write_text(f"upstream: http://127.0.0.1:1\nstore: {store}\n")
+    assert (ls().returncode, ls().stderr) == (OK, "")
+    file.write_text(f"upstream: http://127.0.0.1:1\nstore: sqlite:{tmp_path}/gone.db\n")
+    gone = ls()
+    assert gone.returncode == FAILED and f"{tmp_path}/gone.db" in gone.stderr, gone
+    subprocess.run([binary(), "migrate"], cwd=elsewhere, check=True, capture_output=True, timeout=30)
+    assert ls().returncode == OK, "the file in this folder comes first"
+
+
 def test_a_store_made_by_root():
     """A store that root makes in the service's folder belongs to the service, which can open it."""
     require_program()

@@ -133,6 +133,7 @@ start
 pay && grep -q '"paid": 1}' "$folder/answer" || { cat "$folder/serve.log"; die "the first payment: $(cat "$folder/answer")"; }
 pay && grep -qi '^idempotent-replayed: true' "$folder/head" || die "the retry was not a replay"
 inside hapax keys ls --config /etc/hapax/hapax.yaml | grep -q completed || die "keys ls does not find the operation"
+inside hapax keys ls --state completed | grep -q completed || die "the runbook's keys ls, as it is printed, does not find the operation"
 stop
 
 # ---- upgraded to a later version, which ships another configuration ----

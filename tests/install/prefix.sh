@@ -56,6 +56,11 @@ echo '# mine' >"$prefix/etc/hapax/hapax.yaml"
 install_it PREFIX="$prefix"
 [ "$(cat "$prefix/etc/hapax/hapax.yaml")" = '# mine' ] || die "the second installation took the configuration"
 names "$prefix/bin/hapax" "$prefix/etc/hapax/hapax.yaml" "$prefix/lib/systemd/system/hapax.service"
+# Commands of the runbooks name no store: they find the one of this prefix.
+sed "s|^store:.*|store: sqlite:$work/a.db|" "$source/etc/service.yaml" >"$prefix/etc/hapax/hapax.yaml"
+"$prefix/bin/hapax" migrate --store "sqlite:$work/a.db" >/dev/null
+(cd "$stage" && "$prefix/bin/hapax" keys ls >"$work/log" 2>&1) || { cat "$work/log"; die "keys ls does not find the store of its prefix"; }
+"$prefix/bin/hapax" keys ls --help | tr -s ' \n' ' ' | grep -q "$prefix/etc/hapax/hapax.yaml" || die "keys ls --help names another configuration"
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name hapax.pc)")
 export PKG_CONFIG_PATH
 LD_LIBRARY_PATH=$(dirname "$(find "$prefix" -name libhapax.so.0)")
