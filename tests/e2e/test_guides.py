@@ -300,6 +300,27 @@ def test_for_clients(walk):
     assert one.stop()[0].count("payment ") == 3
 
 
+def test_async(walk):
+    """202 at once, then the service's answer; a payment waits while the service is away."""
+    one = walk("async.md")
+    start_service(one)
+    (one.folder / "hapax.yaml").write_text(next(block for block in one.blocks if "trusted_peers" in block))
+    one.serve(one.line("hapax serve"))
+    pay = one.block("curl -i")
+    assert "202 Accepted" in one.run(pay)
+    check.until(lambda: "201 Created" in one.run(pay), "it is delivered")
+    assert "Idempotent-Replayed: true" in one.run(pay)
+    service = one.running[0]
+    service.terminate()
+    service.wait(30)
+    later = pay.replace("order-1", "order-2")
+    assert "202 Accepted" in one.run(later) and re.search(r"queued|sending", one.run(one.line("hapax jobs ls")))
+    one.running.remove(service)
+    assert service.communicate()[0].count("payment 1") == 1
+    start_service(one)
+    check.until(lambda: "201 Created" in one.run(later), "it is delivered when the service is back")
+
+
 def test_verify(walk):
     """The dry run sends nothing; the run against the gateway reports its rows."""
     one = walk("verify.md", exchanges=[("https://staging.example", "http://127.0.0.1:8080")])
