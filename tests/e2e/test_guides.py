@@ -14,7 +14,7 @@ import pytest
 from conftest import require_program
 from harness import check, postgres
 from harness.gateway import ROOT, binary, free_port
-from harness.secret import new_key
+from harness.secret import ALICE, BOB, new_key
 
 GUIDE = ROOT / "docs/guide"
 
@@ -168,6 +168,15 @@ def test_dead_letters(walk, site):
     one.run(one.line("hapax jobs discard").replace("16", number, 1) + store)
     assert there.gateway.post("/emails", key=new_key(), headers=[("X-Tenant", "a")]).status == 202
     assert not re.search(rf"^ *{number} ", one.run(one.line("hapax jobs ls --needs-person") + store), re.M)
+    # Many at once.
+    check.until(job, "the other one is a dead letter")
+    many = one.block("hapax jobs ls --state dead").replace("--target bank", "--target mailer")
+    for command in ("hapax jobs ls", "hapax jobs retry"):
+        assert command in many
+        many = many.replace(command, command + store)
+    if not shutil.which("jq"):
+        pytest.skip("not installed: jq (make test installs it)")
+    assert job().group(1) in one.run(many)
 
 
 def test_first_steps(walk):
@@ -300,6 +309,29 @@ def test_for_clients(walk):
     assert one.stop()[0].count("payment ") == 3
 
 
+def test_for_clients_in_scripts(walk):
+    """The script's four ends, and the two lines of a crontab."""
+    one = walk("client.md", exchanges=[("https://api.example", "http://127.0.0.1:8080"), ("/var/lib/shop/", "")])
+    start_service(one)
+    one.serve(f"hapax serve --upstream http://127.0.0.1:{one.ports[9000]}")
+    (one.folder / "order.json").write_text('{"amount": 13}')
+    (one.folder / "report.json").write_text('{"amount": 14}')
+    (one.folder / "credentials").write_text("Authorization: Bearer t\nContent-Type: application/json\n")
+    home = {"HOME": str(one.folder), "XDG_STATE_HOME": str(one.folder / "state")}
+    script = 'ship() { echo shipped; }\nrefuse() { echo "refused: $1"; }\n' + one.block('hapax call POST "$url"')
+    gateway = f"http://127.0.0.1:{one.ports[8080]}"
+    assert one.run(script, url=f"{gateway}/payments", **home) == "shipped\n"
+    assert "refused: {" in one.run(script, url=f"{gateway}/.hapax/nothing", **home)
+    assert "shipped" not in one.run(script, code=2, url="nonsense", **home)
+    nobody = f"http://127.0.0.1:{free_port()}/payments"
+    assert "not settled" in one.run(script.replace("-o answer", "--attempts 1 -o answer"), url=nobody, **home)
+    send, resume = one.block("5 * * * *").splitlines()
+    for line in (send, resume):
+        one.run(line.split(None, 5)[5], HOME="/nonexistent")
+    assert re.search(r"done +.*/reports", one.run("hapax call --list --journal calls.db"))
+    assert sorted(re.findall(r"payment \d ", one.stop()[0])) == ["payment 1 ", "payment 2 "]
+
+
 def test_async(walk):
     """202 at once, then the service's answer; a payment waits while the service is away."""
     one = walk("async.md")
@@ -332,6 +364,31 @@ def test_verify(walk):
     done = subprocess.run(["sh", "-c", real], cwd=one.folder, capture_output=True, text=True, timeout=120, check=False,
                           env=environment())
     assert "nothing happens twice" in done.stdout, done.stdout + done.stderr
+
+
+def test_verify_by_file(walk):
+    """The file of the guide describes an API that is right, and the guide's commands kill and start it."""
+    port = free_port()
+    one = walk("verify.md", exchanges=[("https://staging.example", f"http://127.0.0.1:{port}"), ("--port 9000", f"--port {port}"),
+                                       # This API has another list, and paths of its own for these two.
+                                       ("count: /data", 'count: ""'), ("slow: {", 'slow: {path: "/slow?seconds=1", '),
+                                       ("client_error: {", "client_error: {path: /refuse, ")])
+    (one.folder / "verify.yaml").write_text(one.block("url: "))
+    (one.folder / "state").mkdir()
+    api = one.folder / "api"
+    api.write_text(f"#!/bin/sh\nPYTHONPATH={ROOT / 'tests/e2e'} exec /usr/bin/python3 -m harness.flawed --state {one.folder}/state \"$@\"\n")
+    api.chmod(0o755)
+    tokens = {"TOKEN": ALICE.split()[1], "OTHER_TOKEN": BOB.split()[1]}
+    one.ports["api"] = port
+    started = one.block("./api").strip()
+    assert started.endswith(" & echo $! > api.pid"), started
+    one.start(started.partition(" & ")[0], "api")
+    (one.folder / "api.pid").write_text(str(one.running[-1].pid))
+    plain, crashing = (next(block for block in one.blocks if block.startswith("hapax verify --file") and
+                            ("--crash-cmd" in block) == crashes) for crashes in (False, True))
+    assert "crash_" not in one.run(plain, **tokens)
+    killed = one.run(crashing, **tokens)
+    assert len(re.findall(r"^  crash_\w+ +holds", killed, re.M)) == 3, killed
 
 
 def test_coverage(walk):
