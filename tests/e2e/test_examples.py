@@ -210,6 +210,101 @@ def test_killed_at_random(house):
     assert len(answers) >= len(clients) and len({a.json()["id"] for a in answers}) == len(answers)
 
 
+# Where each program of the READMEs listens.
+PORTS = {"provider": 9100, "payments": 9000, "node": 9000, "hapax": 8080}
+
+
+def typed(page, *left_out):
+    """The page's lines as a person types them: a server's port answers before the next line, and a server that
+    is told to end has ended."""
+    lines = ["ip link set lo up", "set -u"]
+    for line in "".join(re.findall(r"^```\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)).splitlines():
+        if line.startswith(left_out):
+            continue
+        if line.endswith(" &"):
+            words = [word for word in line.split() if "=" not in word]
+            answers = f"(: < /dev/tcp/127.0.0.1/{PORTS[os.path.basename(words[0])]}) 2>/dev/null"
+            lines += [f"! {answers} || exit 8 # its port is taken", line, f"until {answers}; do",
+                      "  kill -0 $! && sleep 0.02 || exit 9 # it has ended", "done"]
+            continue
+        lines.append(line)
+        if line.startswith("kill "):
+            lines.append(f"wait {line.split()[1]} 2>/dev/null")
+    return "\n".join(lines)
+
+
+def walk(script, folder, **env):
+    """What the lines print, in a network of their own, where the ports of the page are free."""
+    (folder / "typed.sh").write_text(script)
+    alone = ["unshare", *(["--user", "--map-root-user"] if os.geteuid() else []), "--net", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*alone, "true"], capture_output=True, check=False, timeout=30).returncode != 0:
+        pytest.skip("this machine gives no test a network of its own (unshare --net)")
+    with open(folder / "said", "w+", encoding="utf-8") as said:
+        done = subprocess.run([*alone, "bash", "typed.sh"], cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                              timeout=120, check=False, env={**os.environ, "NO_PROXY": "*", **env})
+        said.seek(0)
+        text = said.read()
+    assert done.returncode == 0, f"exit {done.returncode}\n{text}"
+    return text
+
+
+def counted(text):
+    """{order: [how often the provider was asked for it, …]} of the ledgers that were printed."""
+    found = {}
+    for order, times in re.findall(r"^(\w+)\t.*\t(\d+)$", text, re.M):
+        found.setdefault(order, []).append(int(times))
+    return {order: sorted(times) for order, times in found.items()}
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A folder that has `build`, as the top of the project."""
+    require_program()
+    if not os.access(program("payments"), os.X_OK):
+        pytest.skip("the examples were not built: meson option `examples`")
+    (tmp_path / "build").symlink_to(os.path.dirname(binary()))
+    return tmp_path
+
+
+def test_the_readme_of_the_payments(clone):
+    """Its lines, typed one after the other: paid twice with one key, killed and resumed, and behind a gateway."""
+    if not shutil.which("sqlite3"):
+        pytest.skip("not installed: sqlite3 (make recipes installs it)")
+    said = walk(typed(ROOT / "examples/payments/README.md", "make "), clone)
+    answers = re.findall(r"^HTTP/1.1 (\d+).*?^\r?$", said, re.M | re.S)
+    assert answers == ["201"] * 4 and said.count("Idempotent-Replayed: true") == 1, said
+    # The ledger was printed after the first payment, and after the second, whose authorisation was asked for twice.
+    assert counted(said) == {"screening": [1, 1, 1], "authorisation": [1, 1, 2], "capture": [1, 1, 1]}, said
+    assert len(re.findall(r"^pay_\w+\|paid\|1250$", said, re.M)) == 2, said
+    assert "Hapax-Operation: " in said.rpartition("event=ready")[2], said
+
+
+def test_the_readme_of_the_client(clone):
+    """The order is paid, and what the page says of the journal is there."""
+    lines = typed(ROOT / "examples/client/README.md", "make ", "cc ") + \
+        "\n" + re.search(r"`(build/hapax call --list [^`]*)`", (ROOT / "examples/client/README.md").read_text())[1]
+    said = walk(lines, clone)
+    assert "pay_" in said and re.search(r"done +.*/payments", said), said
+
+
+def test_the_readme_of_node(clone, tmp_path):
+    """The same flow by SQL alone: paid twice with one key, killed (502), and resumed."""
+    if postgres.programs() is None or not shutil.which("npm"):
+        pytest.skip("not installed: postgresql or npm")
+    trouble = install_node(tmp_path)
+    if trouble:
+        pytest.skip(f"npm ci did not get its packages: {trouble[-300:]}")
+    cluster = postgres.Cluster()
+    try:
+        path = f"{cluster.bin}{os.pathsep}{os.environ['PATH']}"
+        said = walk(typed(ROOT / "examples/payments-node/README.md", "make ", "(cd "), clone,
+                    PGHOST=str(cluster.folder), PGUSER="hapax", PATH=path)
+    finally:
+        cluster.close()
+    assert re.findall(r"^HTTP/1.1 (\d+)", said, re.M) == ["201", "201", "502", "201"], said
+    assert said.count("Idempotent-Replayed: true") == 1 and '"executed":"no"' in said, said
+
+
 @pytest.mark.parametrize("example", ["payments", "payments-node"])
 def test_its_configuration(example, tmp_path):
     """What the README says to start the gateway with has no mistake in it."""
