@@ -126,6 +126,22 @@ def start_child(folder, shop, intent, behave=""):
                             cwd=CLIENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def test_the_programs_of_its_readme(shop, tmp_path):
+    """As they stand, but for the address and the folder of keys: one payment with keys in memory, one with a folder."""
+    require_node()
+    first, second = re.findall(r"```js\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), re.S)
+    first = first.replace("https://api.example", shop.hop.url)
+    imports, making = second.replace("/var/lib/shop/keys", str(tmp_path / "keys")).strip().split("\n\n")
+    assert "const client = createClient();" in first
+    for times, text in enumerate((first, f"{imports}\n{first}".replace("const client = createClient();", making)
+                                  .replace('import { createClient } from "hapax-client";', "", 1)), 1):
+        done = subprocess.run(["node", "--input-type=module", "-e", f"{text}\nconsole.log(answer.status);"], cwd=CLIENT,
+                              capture_output=True, text=True, timeout=60, check=False)
+        assert done.stdout == "200\n", (text, done)
+        assert len(keys(shop)) == times
+    assert (tmp_path / "keys").is_dir()
+
+
 def test_node_killed(shop, tmp_path):
     """Killed while the provider held its answer, and started again: the same key."""
     require_node()

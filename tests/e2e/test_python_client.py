@@ -1,6 +1,7 @@
 """Shows that the Python client pays once: through lost answers, timeouts, kills and two
 processes, before the real gateway. The provider's ledger is the judge. Its own tests run
 here as well, over the table of answers that the clients in C and JavaScript obey."""
+import re
 import shutil
 import signal
 import ssl
@@ -56,6 +57,16 @@ def shop(tmp_path):
     require_program()
     with Shop(tmp_path, cors=False) as one:
         yield one
+
+
+def test_the_program_of_its_readme(shop, tmp_path, hapax_client, capsys):
+    """As it stands, but for the address and the folder of keys; run again, it is another payment."""
+    text = re.search(r"```python\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), re.S)[1]
+    text = text.replace("https://api.example", shop.hop.url).replace("/var/lib/shop/keys", str(tmp_path / "keys"))
+    for times in (1, 2):
+        exec(compile(text, "README.md", "exec"), {})  # pylint: disable=exec-used
+        assert capsys.readouterr().out.startswith("200 {"), text
+        assert len(keys(shop)) == times
 
 
 def keys(shop):
