@@ -385,6 +385,24 @@ def test_every_exit_code_is_documented():
     assert seen == documented
 
 
+def test_every_variable_is_documented():
+    """Of the environment: each that a command's sources read is in the table, for that command, and no other one is."""
+    found = {}
+    for path in (ROOT / "src").rglob("*.c"):
+        for name in re.findall(r'(?:getenv|number_of_environment)\("(\w+)"', path.read_text(encoding="utf-8")):
+            found.setdefault(name, set()).add(path)
+    table = {}
+    for row in rows(section(read("reference/cli.md"), "Environment")):
+        for name in re.findall(r"`(\w+)`", row[0]):
+            table.setdefault(name, set()).update(re.findall(r"`(\w+)`", row[1]))
+    assert set(table) - set(found) <= {"http_proxy", "https_proxy", "no_proxy", "HAPAX_CRASH_AT", "HAPAX_STOP_AT"}
+    assert set(found) <= set(table), set(found) - set(table)
+    for name, files in found.items():
+        for command in {re.sub(r"_.*", "", file.stem) for file in files if file.parent.name == "cli"} & set(commands()):
+            assert command in table[name], (name, command)
+    assert "serve" in table["NO_COLOR"]                 # read where the access log is written
+
+
 def test_every_step_is_named():
     """What a death leaves at each step is told, in the order of the steps."""
     done = program("version", "--steps", steps=True)
