@@ -222,8 +222,8 @@ static enum hpx_status describe_from(const struct hpx_settings *settings, struct
 
 	switch (settings->tenant.from) {
 	case HPX_TENANT_AUTOMATIC:
-		return hpx_buffer_text(out, "Authorization and X-Api-Key, and beside them whatever "
-					    "else is known to name a caller");
+		return hpx_buffer_text(out, "Authorization, X-Api-Key and other headers that are "
+					    "known to name a caller");
 	case HPX_TENANT_AUTHORIZATION:
 		return hpx_buffer_text(out, "Authorization and X-Api-Key");
 	case HPX_TENANT_CREDENTIAL:
@@ -240,7 +240,7 @@ static enum hpx_status describe_from(const struct hpx_settings *settings, struct
 					 names[settings->tenant.certificate]);
 	}
 	case HPX_TENANT_SUBREQUEST:
-		return hpx_buffer_text(out, "whom the authorisation service names");
+		return hpx_buffer_text(out, "the name that the authorisation service gives");
 	case HPX_TENANT_JWT:
 		return hpx_buffer_printf(out, "the claim %.*s of verified tokens of %.*s",
 					 HPX_SPAN_ARG(settings->tenant.jwt.rule.claim),
@@ -248,7 +248,7 @@ static enum hpx_status describe_from(const struct hpx_settings *settings, struct
 	case HPX_TENANT_ANONYMOUS:
 		break;
 	}
-	return hpx_buffer_text(out, "one for all callers");
+	return hpx_buffer_text(out, "one tenant for all callers");
 }
 
 static enum hpx_status describe_list(const char *before, const struct hpx_span *names,
@@ -270,7 +270,7 @@ static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
 	    settings->tenant.from == HPX_TENANT_ANONYMOUS)
 		return HPX_OK;
 	if (settings->tenant.anonymous == HPX_ANONYMOUS_ALLOW)
-		return hpx_buffer_text(out, "; without it: anonymous, one tenant for all such callers");
+		return hpx_buffer_text(out, "; without it: anonymous, a tenant that all such callers share");
 	if (settings->tenant.anonymous == HPX_ANONYMOUS_REFUSE)
 		return hpx_buffer_text(out, "; without it: 401");
 	enum hpx_status status = HPX_OK;
@@ -278,9 +278,9 @@ static enum hpx_status describe_anonymous(const struct hpx_settings *settings,
 		const struct hpx_address *address = &settings->listeners[i].address;
 		status = hpx_buffer_printf(out,
 					   hpx_address_is_local(address) ?
-						   "; without any credential: anonymous, for %s is local, "
-						   "but 401 where the request was forwarded" :
-						   "; without any credential: 401, for %s is not local "
+						   "; without any credential: anonymous, because %s is "
+						   "local, or 401 if the request was forwarded" :
+						   "; without any credential: 401, because %s is not local "
 						   "(tenant.anonymous)",
 					   address->text);
 	}

@@ -196,9 +196,9 @@ static void letters_and_repeated_flags_are_read(void **state)
 }
 
 #define TENANT \
-	"Authorization and X-Api-Key, and beside them whatever else is known to name a " \
-	"caller; without any credential: anonymous, for 127.0.0.1:8080 is local, but 401 " \
-	"where the request was forwarded"
+	"Authorization, X-Api-Key and other headers that are known to name a caller; " \
+	"without any credential: anonymous, because 127.0.0.1:8080 is local, or 401 if " \
+	"the request was forwarded"
 
 #define QUESTION \
 	"does a 500 of this service mean that it rolled back, or may it have happened? " \
@@ -220,7 +220,7 @@ static void check_says_what_is_wrong(void **state)
 		{ hpx_cli_check,
 		  { "check", "--upstream=http://h:1", "--listen=[::]:8080" },
 		  0,
-		  "; without any credential: 401, for [::]:8080 is not local (tenant.anonymous)\n",
+		  "; without any credential: 401, because [::]:8080 is not local (tenant.anonymous)\n",
 		  "" },
 		{ hpx_cli_check,
 		  { "check", "--upstream=http://h:1", "--observe", "--json" },

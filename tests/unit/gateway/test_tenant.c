@@ -247,21 +247,21 @@ static void what_holds_is_said(void **state)
 	} rows[] = {
 		{ HPX_TENANT_AUTHORIZATION, HPX_ANONYMOUS_LOCAL, "127.0.0.1",
 		  "Authorization and X-Api-Key, with host, x-org, not looking at cookie; without any "
-		  "credential: anonymous, for 127.0.0.1 is local, but 401 where the request was "
+		  "credential: anonymous, because 127.0.0.1 is local, or 401 if the request was "
 		  "forwarded" },
 		{ HPX_TENANT_CREDENTIAL, HPX_ANONYMOUS_LOCAL, "0.0.0.0",
 		  "a hash of the header X-T, with host, x-org, not looking at cookie; without any "
-		  "credential: 401, for 0.0.0.0 is not local (tenant.anonymous)" },
+		  "credential: 401, because 0.0.0.0 is not local (tenant.anonymous)" },
 		{ HPX_TENANT_COOKIE, HPX_ANONYMOUS_ALLOW, "0.0.0.0",
 		  "a hash of the cookie X-T, with host, x-org, not looking at cookie; without it: "
-		  "anonymous, one tenant for all such callers" },
+		  "anonymous, a tenant that all such callers share" },
 		{ HPX_TENANT_HEADER, HPX_ANONYMOUS_REFUSE, "0.0.0.0",
 		  "the header X-T of trusted peers, with host, x-org, not looking at cookie; without "
 		  "it: 401" },
 		{ HPX_TENANT_SUBREQUEST, HPX_ANONYMOUS_REFUSE, "0.0.0.0",
-		  "whom the authorisation service names, with host, x-org, not looking at cookie" },
+		  "the name that the authorisation service gives, with host, x-org, not looking at cookie" },
 		{ HPX_TENANT_ANONYMOUS, HPX_ANONYMOUS_ALLOW, "0.0.0.0",
-		  "one for all callers, with host, x-org, not looking at cookie" },
+		  "one tenant for all callers, with host, x-org, not looking at cookie" },
 	};
 
 	(void)state;
