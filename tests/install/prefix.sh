@@ -50,6 +50,17 @@ for unit in hapax.service hapax-reconcile.service; do
 done
 cmp "$source/etc/service.yaml" "$stage/system/etc/hapax/hapax.yaml" || die "for /usr, the configuration is not in /etc"
 
+# ---- for /usr/local: the user is made by the line of docs/guide/operate.md ----
+install_it PREFIX=/usr/local DESTDIR="$stage/local"
+if command -v systemd-sysusers >/dev/null; then
+	line=$(sed -n 's/^systemd-sysusers \(.*\)$/\1/p' "$source/docs/guide/operate.md")
+	mkdir -p "$stage/local/etc" # every system has it; hapax's own is below /usr/local
+	systemd-sysusers --root="$stage/local" $line >/dev/null 2>"$work/log" || { cat "$work/log"; die "systemd-sysusers $line failed"; }
+	grep -q '^hapax:' "$stage/local/etc/passwd" || die "systemd-sysusers $line makes no user hapax"
+else
+	echo "SKIPPED: systemd-sysusers is not there, and the user is not made"
+fi
+
 # ---- for good: programs are built with it, and somebody's configuration stays ----
 install_it PREFIX="$prefix"
 echo '# mine' >"$prefix/etc/hapax/hapax.yaml"
