@@ -4,6 +4,7 @@ examples/compose.yaml are what published schemas want, every configuration in th
 tests/install/test_image.py."""
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
@@ -121,6 +122,22 @@ def test_objects_and_schemas(schemas):
     hapax = read[COMPOSE.name][0]["services"]["hapax"]
     assert hapax["read_only"] and int(hapax["stop_grace_period"].rstrip("s")) > DRAIN_SECONDS
     assert hapax["image"] == pods(read[KUBERNETES[0].name])[0]["containers"][0]["image"]
+
+
+def test_the_line_of_the_guide():
+    """It puts the registry's image into the objects, and changes nothing else; kubectl itself has no cluster here."""
+    line, = re.findall(r"^(sed .*) \| kubectl apply -f -$", (ROOT / "docs/guide/install.md").read_text(encoding="utf-8"), re.M)
+    for path in KUBERNETES:
+        of_this = re.sub(r"etc/kubernetes/\S+", f"etc/kubernetes/{path.name}", line)
+        done = subprocess.run(["sh", "-c", of_this], cwd=ROOT, capture_output=True, text=True, timeout=10, check=True,
+                              env={**os.environ, "REGISTRY": "registry.test/team"})
+        before, after = path.read_text().splitlines(), done.stdout.splitlines()
+        changed = [(old.strip(), new.strip()) for old, new in zip(before, after, strict=True) if old != new]
+        (old, new), = changed
+        assert old.startswith("image: hapax:") and new == old.replace(" hapax", " registry.test/team/hapax"), changed
+    # The Service that the next line forwards to.
+    named = (ROOT / re.search(r"etc/kubernetes/\S+", line)[0]).read_text()
+    assert re.search(r"^kind: Service\nmetadata:\n  name: hapax\nspec:\n.*\n  ports:\n    - \{name: http, port: 80,", named, re.M)
 
 
 @pytest.mark.parametrize("path, right, wrong", [
