@@ -35,6 +35,8 @@ static enum hpx_next lost(struct hpx_request *request, const struct hpx_exchange
 	HPX_ASSERT(request->attempt.exchange == NULL);
 	hpx_request_end(request, &request->times.upstream); /* where no exchange was begun */
 	request->attempt.failure = *failure;
+	if (!failure->any_byte_left)
+		request->summary.did = HPX_DID_nothing; /* the access log must not count an execution */
 	if (request->answer.state != HPX_ANSWER_TOO_LATE)
 		hpx_request_answer_move(request, HPX_ANSWER_LOST);
 	request->attempt.outcome = hpx_outcome_of_silence(failure->any_byte_left);

@@ -396,6 +396,7 @@ static void on_failed(void *user, const struct hpx_exchange_failure *failure)
 		hpx_respond_refuse(request, HPX_PROBLEM_upstream_outcome_unknown, &refusal,
 				   request->body.whole ? HPX_RESPOND_KEEP : HPX_RESPOND_CLOSE);
 	} else {
+		request->summary.did = HPX_DID_nothing;
 		hpx_respond_refuse(request, HPX_PROBLEM_upstream_unreachable, &refusal,
 				   HPX_RESPOND_KEEP);
 	}
@@ -413,6 +414,7 @@ static const struct hpx_exchange_events events = {
 
 static enum hpx_next no_memory(struct hpx_request *request)
 {
+	request->summary.did = HPX_DID_nothing;
 	hpx_request_end(request, &request->times.upstream);
 	hpx_observe_end(request);
 	return hpx_respond_refuse(request, HPX_PROBLEM_overloaded, NULL, HPX_RESPOND_CLOSE);

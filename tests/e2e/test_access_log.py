@@ -77,6 +77,20 @@ def test_what_it_did(site):
     assert (line["did"], line["status"]) == ("own", 200) and "route" not in line
 
 
+def test_nothing_was_sent(site):
+    """A request that never reached the service is refused, and not executed or passed: there is one `executed` for
+    each execution."""
+    one = site({"access_log": "json", "routes": ROUTES})
+    lines, key = Lines(one.gateway), new_key()
+    one.provider.stop()
+    check.problem(one.gateway.post("/pay", key=key), "upstream_unreachable", status=502)
+    line = lines.next()
+    assert (line["did"], line["status"], line["code"], line["attempt"]) == ("refused", 502, "upstream_unreachable", 1)
+    check.problem(one.gateway.get("/pay"), "upstream_unreachable", status=502)
+    line = lines.next()
+    assert (line["did"], line["code"]) == ("refused", "upstream_unreachable")
+
+
 def test_without_an_answer(site):
     """What was executed and not answered is told as both; a client that left got no status."""
     one = site({"access_log": "json", "routes": ROUTES})
