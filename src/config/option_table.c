@@ -365,7 +365,7 @@ static const struct hpx_option rows[] = {
 	{ "tenant.cache", HPX_OPTION_DURATION, GLOBAL(tenant.subrequest.cache_ms), .default_value = "10s",
 	  RANGE(0, HOUR),
 	  .text = "How long that answer is remembered. A credential that was withdrawn may "
-		  "still work for so long; 0 asks every time." },
+		  "still work for this long; 0 asks every time." },
 	{ "tenant.keys", HPX_OPTION_FILE, GLOBAL(tenant.jwt.keys),
 	  .example = "https://login.example/.well-known/jwks.json",
 	  .text = "With from: jwt, the keys that tokens are verified with: a JWK Set, as the path "
@@ -394,11 +394,11 @@ static const struct hpx_option rows[] = {
 	{ "tenant.skew", HPX_OPTION_DURATION, GLOBAL(tenant.jwt.rule.skew_ms), .default_value = "60s",
 	  RANGE(0, 10 * MINUTE),
 	  .text = "With from: jwt, how far the issuer's clock and this one may be apart: a token is "
-		  "taken for so long before its nbf and after its exp." },
+		  "accepted for this long before its nbf and after its exp." },
 	{ "tenant.refresh", HPX_OPTION_DURATION, GLOBAL(tenant.jwt.refresh_ms), .default_value = "5m",
 	  RANGE(SECOND, 24 * HOUR),
 	  .text = "With from: jwt, how often the keys are read again. A key that the issuer withdrew "
-		  "may still work for so long." },
+		  "may still work for this long." },
 	{ "tenant.ca_file", HPX_OPTION_FILE, GLOBAL(tenant.subrequest.caller.ca_file),
 	  .example = "/etc/hapax/ca.pem",
 	  .text = "The certificates (PEM) to trust for this service, or for the URL of tenant.keys; "
@@ -498,11 +498,11 @@ static const struct hpx_option rows[] = {
 		  "(GET /.hapax/operations)." },
 	{ "limits.tenant.active_keys", HPX_OPTION_COUNT, GLOBAL(active_keys_max), RELOADABLE,
 	  .default_value = "0", .public_value = "1000000", RANGE(0, 100000000),
-	  .text = "How many keys of one tenant may be kept; 0 means no limit. More get 429 "
-		  "too_many_keys. Not counted in the store but estimated by each gateway from "
-		  "what it has begun: as many at once, and they come back evenly within "
-		  "retention. It starts anew with the process; within one retention up to "
-		  "twice as many may be begun." },
+	  .text = "How many keys of one tenant may be kept; 0 means no limit. A request with one "
+		  "more gets 429 too_many_keys. Each gateway estimates the number from the "
+		  "keys that it has begun itself since its start: a tenant may begin this many "
+		  "at once, and they become free again evenly within retention. So within one "
+		  "retention a tenant can begin up to twice as many." },
 	{ "limits.tenant.stored", HPX_OPTION_SIZE, GLOBAL(stored_bytes_max), RELOADABLE,
 	  .default_value = "0", .public_value = "1GiB", RANGE(0, 1024 * GIB),
 	  .text = "How much may be stored for one tenant; 0 means no limit. Estimated in the "
@@ -579,12 +579,13 @@ static const struct hpx_option rows[] = {
 		  "read in its last minutes which operations were removed." },
 	{ "history.retention", HPX_OPTION_DURATION, GLOBAL(history_retention_ms), .default_value = "0s",
 	  RANGE(0, 36500 * DAY), .example = "400d",
-	  .text = "How long something is left of a finished operation after it was deleted, by the reaper or by hapax keys forget, in the "
-		  "table hapax_history (SQLite) or hapax.history (PostgreSQL): who, what, when, status; "
-		  "no body. Counted from when the request "
-		  "came; 0: nothing is left. With PostgreSQL the same for all gateways of a "
-		  "database: the one that was started last decides. Turned off again, what is there "
-		  "stays." },
+	  .text = "How long an entry is kept of a finished operation that was deleted, by the "
+		  "reaper or by hapax keys forget. The entry has tenant, key, request, times and "
+		  "status, and no body. It is in the table hapax_history (SQLite) "
+		  "or hapax.history (PostgreSQL); hapax history lists it. The time counts from "
+		  "the request; 0 keeps no entry. With PostgreSQL, the gateway that was started "
+		  "last decides for all gateways of a database. Entries that were made before "
+		  "stay if the option is set to 0 again." },
 	{ "sweep.every", HPX_OPTION_DURATION, GLOBAL(sweep_every_ms), RELOADABLE,
 	  .default_value = "1s", RANGE(10, HOUR), .text = "How often lost leases are looked for." },
 	{ "reap.every", HPX_OPTION_DURATION, GLOBAL(reap_every_ms), RELOADABLE, .default_value = "1s",
@@ -851,7 +852,7 @@ static const struct hpx_option rows[] = {
 		  "name it." },
 	{ "breaker.failures", HPX_OPTION_COUNT, TARGET(breaker.failures_max), .default_value = "5",
 	  RANGE(0, 1000),
-	  .text = "After so many failures in a row, nothing is sent to the target for a while. "
+	  .text = "After this many failures in a row, nothing is sent to the target for a while. "
 		  "Then one job finds out whether the target is back. 0 never stops." },
 	{ "breaker.pause_max", HPX_OPTION_DURATION, TARGET(breaker.open_max_ms),
 	  .default_value = "1m", RANGE(SECOND, DAY),

@@ -160,8 +160,8 @@ static void check_subrequest(struct hpx_parse_context *context)
 			     "has no effect unless tenant.from is subrequest");
 	if (used && is_given(context, "tenant.anonymous"))
 		warn(context, "tenant.anonymous",
-		     "has no effect where tenant.from is subrequest: whoever it does not name "
-		     "is refused");
+		     "has no effect where tenant.from is subrequest: a caller that the service "
+		     "does not name is refused");
 }
 
 static bool has_name(const struct hpx_span *names, size_t count, struct hpx_span name)

@@ -212,7 +212,7 @@ static void print_subrequests(const struct hpx_gateway *gateway, struct hpx_metr
 	if (gateway->subrequests == NULL)
 		return;
 	hpx_metric_head(page, "hapax_subrequests_total", "counter",
-			"Questions whom credentials belong to, by their answer.");
+			"Authorisation subrequests, by their answer.");
 	for (int r = 0; r < HPX_SUBREQUEST_COUNT; r++) {
 		enum hpx_subrequest_result result = (enum hpx_subrequest_result)r;
 
@@ -401,7 +401,7 @@ static void print_upstream(struct hpx_gateway *gateway, struct hpx_metric_page *
 			 "Whether the last connection to the upstream came about (1 before the first).",
 			 !atomic_load(&state->down));
 	hpx_metric_counter(page, "hapax_upstream_stray_total",
-			   "Times that the upstream sent bytes that nobody had asked for.",
+			   "Times that the upstream sent bytes that were no answer to a request.",
 			   atomic_load(&state->strays));
 	hpx_metric_gauge(page, "hapax_upstream_quarantined",
 			 "Guarded requests use no kept connection, because of stray bytes.",

@@ -594,7 +594,7 @@ static void subrequests(void **state)
 		{ UP VERIFIED, "" },
 		{ UP "tenant: {from: subrequest, url: 'http://a', header: T, anonymous: allow}\n",
 		  "f:3:56: warning: tenant.anonymous: has no effect where tenant.from is "
-		  "subrequest: whoever it does not name is refused\n" },
+		  "subrequest: a caller that the service does not name is refused\n" },
 		{ UP "tenant: {cache: 1m}\n",
 		  "f:3:10: warning: tenant.cache: has no effect unless tenant.from is "
 		  "subrequest\n" },
