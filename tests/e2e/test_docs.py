@@ -91,6 +91,16 @@ def described(gateway):
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
 
 
+def test_every_source_of_tenants_is_explained():
+    """Each value of tenant.from has its row in the reference; the guide has its line, or says that it needs none."""
+    values = re.search(r"^### `tenant.from`\n\n.*\n\nValue: ([^.]*)\.", read("reference/options.md"), re.M)[1]
+    wanted = set(re.findall(r"`(\w+)`", values))
+    table = section(read("reference/http.md"), "Who is calling").partition("| `tenant.from` |")[2].partition("\n\n")[0]
+    assert len(wanted) > 8 and {row[0].split("`")[1] for row in rows(table)} == wanted
+    guide = set(re.findall(r"from: (\w+)", read("guide/tenants.md")))
+    assert wanted - guide == {"automatic", "authorization"}, wanted - guide
+
+
 def test_every_metric_has_its_row(gateway, site):
     """Name, type and labels, both ways. Tenants have one source at a time: two gateways."""
     documented = {row[0].strip("`"): row[1:3] for row in rows(read("reference/metrics.md"))}
