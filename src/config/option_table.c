@@ -259,9 +259,9 @@ static const struct hpx_option rows[] = {
 	{ "access_log", HPX_OPTION_CHOICE, GLOBAL(access_log), RELOADABLE, .default_value = "auto",
 	  CHOICES("auto", "off", "text", "json"), .flag = "access-log", .flag_value = "FORMAT",
 	  .text = "A line for each request: what came, what hapax did with it, how long each part "
-		  "took. json and text (name=value) have the same fields. auto: a short line where "
-		  "standard output is a terminal, nothing otherwise; text is that short line there "
-		  "too. No key, credential, path, query or body is in it." },
+		  "took. json: an object. text: the same fields as name=value; on a terminal a "
+		  "short line. auto: the short line on a terminal, nothing elsewhere. off: "
+		  "nothing. No line has a key, credential, path, query or body in it." },
 	{ "access_log_file", HPX_OPTION_FILE, GLOBAL(access_log_file), RELOADABLE,
 	  .example = "/var/log/hapax/access.log",
 	  .text = "The file that the lines are appended to; default standard output. To rotate "
