@@ -1,8 +1,12 @@
 /* Shows how an event is printed as text and as JSON, that no argument adds a field or a line,
- * and that with a thread that writes nobody waits for standard error. */
+ * that with a thread that writes nobody waits for standard error, and that no line is lost
+ * when it starts and ends. */
 #include "../test.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -165,6 +169,59 @@ static void before_an_abort(void **state)
 	}
 }
 
+#define THREADS 4
+#define LINES 2000u
+
+static _Atomic unsigned logged;
+
+static void *log_lines(void *user)
+{
+	for (unsigned i = 0; i < LINES; i++) {
+		hpx_log(HPX_LOG_INFO, "x", "thread=%u n=%u", *(unsigned *)user, i);
+		atomic_fetch_add(&logged, 1);
+	}
+	return NULL;
+}
+
+/* Several threads log while the writer starts and ends: each line is there, once and whole. */
+static void threads_log_on(void **state)
+{
+	unsigned numbers[THREADS] = { 0, 1, 2, 3 }, thread, n, count = 0;
+	static bool seen[THREADS][LINES];
+	pthread_t threads[THREADS];
+	FILE *file = tmpfile();
+	(void)state;
+	assert_non_null(file);
+	stderr_kept = dup(STDERR_FILENO);
+	dup2(fileno(file), STDERR_FILENO);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, log_lines, &numbers[i]), 0);
+	for (unsigned part = 1; part < 4; part++) {
+		while (atomic_load(&logged) < part * THREADS * LINES / 4)
+			sched_yield();
+		if (part % 2 == 1)
+			assert_status(hpx_log_start_writer(), HPX_OK);
+		else
+			hpx_log_stop_writer();
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(hpx_log_dropped(), 0);
+	hpx_log_stop_writer();
+	dup2(stderr_kept, STDERR_FILENO);
+	close(stderr_kept);
+	rewind(file);
+	for (; fgets(line, sizeof(line), file) != NULL; count++) {
+		const char *fields = strstr(line, "event=x ");
+		assert_non_null(fields);
+		assert_int_equal(sscanf(fields, "event=x thread=%u n=%u\n", &thread, &n), 2);
+		assert_true(thread < THREADS && n < LINES && !seen[thread][n]);
+		seen[thread][n] = true;
+	}
+	assert_int_equal(count, THREADS * LINES);
+	fclose(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +231,7 @@ int main(void)
 		cmocka_unit_test(not_started),
 		cmocka_unit_test(nobody_reads),
 		cmocka_unit_test(before_an_abort),
+		cmocka_unit_test(threads_log_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
