@@ -11,6 +11,7 @@
  * refused by a tombstone and the history is on. C: an attempt reserves, and ends as not
  * executed. W: the provider says of whatever is there that it was applied. X: everything
  * expires, and the reaper comes by. */
+#include "cluster.h"
 #include "delivery.h"
 
 enum { BODY = 1,
@@ -280,6 +281,37 @@ static void who_was_not_reserved_releases_nothing(void **state)
 	assert_string_equal(state_of(f, 1), "in_progress");
 }
 
+/* Somebody has inserted the key, or is about to remove it, and has not committed: nobody
+ * knows yet what there is to be restored over. */
+static void what_somebody_else_is_writing_is_not_restored_over(void **state)
+{
+	struct fixture *f = *state;
+	PGconn *other = cluster_connect();
+	struct hpx_store_op op = op_of(HPX_VERB_RESTORE, 1, A);
+	char id[2 * HPX_OPERATION_ID_SIZE + 1], insert[512];
+
+	op.restore.retention_ms = RETENTION_MS;
+	bring_to(f, 2, HPX_STATE_UNKNOWN, B);
+	hpx_hex_encode(id_of(1).bytes, HPX_OPERATION_ID_SIZE, id);
+	snprintf(insert, sizeof(insert),
+		 "INSERT INTO hapax.operation SELECT (jsonb_populate_record(o, jsonb_build_object('id', "
+		 "'%.32s'::uuid, 'rest', '%s'::uuid))).* FROM hapax.operation o",
+		 id, id + 32);
+	PQclear(cluster_ask(other, "BEGIN"));
+	PQclear(cluster_ask(other, insert));
+	assert_status(run_op(f, &op), HPX_BUSY);
+	PQclear(cluster_ask(other, "COMMIT"));
+	assert_status(run_op(f, &op), HPX_REFUSED);
+	assert_string_equal(state_of(f, 1), "unknown");
+	PQclear(cluster_ask(other, "BEGIN"));
+	PQclear(cluster_ask(other, "DELETE FROM hapax.operation"));
+	assert_status(run_op(f, &op), HPX_BUSY);
+	PQclear(cluster_ask(other, "COMMIT"));
+	assert_status(run_op(f, &op), HPX_OK);
+	assert_string_equal(events_of(f, 1), "restored");
+	PQfinish(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +321,7 @@ int main(void)
 		ON_OUTBOXES(every_order_of_what_was_seen_and_expires),
 		ON_OUTBOXES(every_order_of_what_was_seen_is_lost_and_expires),
 		ON_EVERY_DRIVER(who_was_not_reserved_releases_nothing),
+		ON_POSTGRES(what_somebody_else_is_writing_is_not_restored_over),
 	};
 	return run_on_drivers("race", tests);
 }
