@@ -15,8 +15,8 @@ RULES = {"defaults": {"reconcile": {"settle_after": "1s", "confirm_after": "1s"}
 WORDS = ["ignored", "settled", "kept", "too_early"]
 
 
-def settle(one, reference, ruling, status=None, headers="", body="", reason="the nightly run"):
-    """What came of it."""
+def settle(one, reference, ruling, status=None, headers="", body="", reason="the nightly run", cluster=None):
+    """What came of it. `cluster`: where the gateway's database is not the test run's."""
     url = one.gateway.config["store"]
     if not url.startswith("postgres:"):
         library = Library(url)
@@ -26,8 +26,8 @@ def settle(one, reference, ruling, status=None, headers="", body="", reason="the
             library.close()
     arguments = "'%s', '%s', %s, '%s', '%s', '%s'" % (
         reference, ruling, "NULL" if status is None else status, headers, body, reason)
-    return postgres.shared().sql(f"SET ROLE hapax_settler; SELECT hapax.settle({arguments})",
-                                 url.split("?")[0].rsplit("/", 1)[1])[-1]
+    return (cluster or postgres.shared()).sql(f"SET ROLE hapax_settler; SELECT hapax.settle({arguments})",
+                                              url.split("?")[0].rsplit("/", 1)[1])[-1]
 
 
 def lose(one, key, effect=True):

@@ -1,8 +1,8 @@
 """Shows that two gateways on one PostgreSQL lose nothing and repeat nothing,
 while gateways are killed, stopped and continued, their connections are cut,
 and the database is restarted, fast and as after a crash; also where keys expire,
-and tombstones and a history are left behind. HAPAX_FAULTS asks for more faults
-than usual, HAPAX_SEED for the same run again."""
+tombstones and a history are left behind, and unknown outcomes are settled.
+HAPAX_FAULTS asks for more faults than usual, HAPAX_SEED for the same run again."""
 import os
 import signal
 
@@ -10,8 +10,10 @@ import pytest
 
 from expiring import EXPIRING, TARGETS, judge_all
 from harness import postgres
+from harness.gateway import merge
 from judge import judge
 from nodes import Crowd, Nodes, pause
+from test_settlement import Settler, judge_settled, settled_config
 
 FAULTS = int(os.environ.get("HAPAX_FAULTS", "110"))
 # With tombstones and a history: by default fewer, since the run waits for expiries.
@@ -62,6 +64,14 @@ KINDS = {
 }
 
 
+class Settled:
+    """One of the gateways, for a settler who knows but one."""
+
+    def __init__(self, nodes):
+        self.gateway = nodes.gateways[0]
+        self.provider = nodes.provider
+
+
 def harm(nodes, crowd, chance, faults):
     """Faults at random, one after the other; how many of each kind."""
     done = dict.fromkeys(KINDS, 0)
@@ -95,18 +105,24 @@ def test_two_gateways(tmp_path, chance):
 
 
 def test_two_gateways_with_expiry(tmp_path, chance):
-    """The same where both gateways reap: keys are refused after their expiry whichever
-    gateway buried them, and what finished is told exactly once."""
-    nodes = Nodes(tmp_path, postgres.Cluster(), chance, more=EXPIRING)
+    """The same where both gateways reap, and somebody settles what they lost: keys are
+    refused after their expiry whichever gateway buried them, what finished is told exactly
+    once, and what was settled as applied is done for its clients."""
+    nodes = Nodes(tmp_path, postgres.Cluster(), chance, more=merge(settled_config("sqlite", tmp_path), EXPIRING))
     crowd = Crowd(nodes, chance, CLIENTS, brief_targets=TARGETS)
+    settler = Settler(Settled(nodes), chance.random(), nodes.cluster)
     try:
         nodes.start()
         crowd.start()
+        settler.start()
         done = harm(nodes, crowd, chance, EXPIRY_FAULTS)
         print(done)
+        settler.finish()
         kept, brief = crowd.finish(), crowd.brief
-        judge_all(nodes.gateways, nodes.provider, kept, brief, nodes.cluster)
+        ends = judge_all(nodes.gateways, nodes.provider, kept, brief, nodes.cluster)
+        judge_settled(settler.one, settler, ends)
         assert sum(done.values()) == EXPIRY_FAULTS
     finally:
+        settler.over.set()
         crowd.tell_to_stop()
         nodes.close()
