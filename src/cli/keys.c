@@ -296,12 +296,16 @@ static int find_request(struct hpx_operator_command *command, struct hpx_entry *
 
 static int complain_no_key(struct hpx_operator_command *command, const struct hpx_looked *looked)
 {
+	struct hpx_span key = hpx_operator_quote(&command->arena, command->key);
 	int code = hpx_operator_complain(command, HPX_EXIT_FAILED, "no operation has the key \"%s\"%s",
 					 command->key,
 					 looked->all ? " (it may have expired)" :
 						       " among those that were looked at; "
 						       "--tenant, --method and --path find it "
 						       "however old it is");
+	if (looked->all && key.ptr != NULL)
+		fprintf(stderr, "If it has expired, `hapax history --key %.*s%s` has what is left of it.\n",
+			HPX_SPAN_ARG(key), hpx_operator_where(command));
 	hpx_keys_print_looked(looked, stderr);
 	hpx_keys_suggest_tenant(command);
 	return code;

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import re
+import shlex
 import threading
 from datetime import datetime, timedelta, timezone
 
@@ -182,6 +183,9 @@ def test_what_the_reaper_left(site):
 
     entries = check.until(all_reaped, "both are reaped", 30)
     assert "its record was removed; this is its history" in operator.on("keys", "show", references[paid], code=FAILED)
+    said = operator.on("keys", "show", "--key", paid, code=FAILED)
+    told = re.search(r"`(hapax history --key .*)` has what is left", said).group(1)
+    assert references[paid][:12] in operator.run(*shlex.split(told)[1:]), told
     assert (entries[paid]["status"], entries[declined]["status"]) == (200, 402)
     assert entries[paid]["expires"] is None and entries[paid]["method"] == "POST" and entries[paid]["path"] == "/pay"
     rows = ((("--key", paid), [paid]), (("--tenant", entries[declined]["tenant"]), [declined]),
