@@ -97,6 +97,22 @@ def test_an_old_retry_is_answered(gateway, provider):
     assert len(provider.ledger(key)) == 1
 
 
+def test_an_old_retry_of_what_failed(gateway, provider):
+    """Where nothing happened, a retry begins anew: refused while it is too old, executed once with a new time."""
+    key = new_key()
+    now, old = ([("X-Sent-At", stamp("seconds", at))] for at in (0, -86400))
+    assert gateway.post("/young", key=key, headers=now, behave="status=503; header=Retry-After:1").status == 503
+    before = len(provider.seen(key=key))
+    for headers in (old, []):
+        answer = gateway.post("/young", key=key, headers=headers)
+        check.problem(answer, "request_too_old")
+        assert answer.json()["executed"] == "no" and len(provider.seen(key=key)) == before
+    for replayed in (None, "true"):
+        answer = gateway.post("/young", key=key, headers=now)
+        assert answer.status == 200 and answer["Idempotent-Replayed"] == replayed, answer
+    assert len(provider.seen(key=key)) == before + 1
+
+
 def test_a_demand_made_later(site):
     """A reload that raises the demand does not disown keys from before it."""
     one = site({})
