@@ -27,6 +27,7 @@ static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport, 
 	static const struct hpx_transport_events no_events;
 	struct hpx_problem problem = { .code = HPX_PROBLEM_overloaded };
 	struct hpx_buffer body, head;
+	struct hpx_span type;
 	int64_t wait_ms;
 
 	hpx_transport_attach(transport, &no_events, NULL);
@@ -38,14 +39,14 @@ static void turn_away(struct hpx_shard *shard, struct hpx_transport *transport, 
 	}
 	hpx_buffer_init(&body, 4096);
 	hpx_buffer_init(&head, 1024);
-	if (hpx_problem_print(&problem, &body) == HPX_OK &&
+	if (hpx_problem_print_as(shard->settings->errors, &problem, &body, &type) == HPX_OK &&
 	    hpx_buffer_printf(&head,
 			      "HTTP/1.1 503 Service Unavailable\r\n"
-			      "Content-Type: application/problem+json\r\n"
+			      "Content-Type: %.*s\r\n"
 			      "Content-Length: %zu\r\nCache-Control: no-store\r\n"
 			      "Link: </.hapax/problems/overloaded>; rel=\"describedby\"\r\n"
 			      "Retry-After: %u\r\nConnection: close\r\n\r\n",
-			      body.len, hpx_respond_spread(shard, 1)) == HPX_OK) {
+			      HPX_SPAN_ARG(type), body.len, hpx_respond_spread(shard, 1)) == HPX_OK) {
 		struct hpx_span pieces[] = { hpx_buffer_span(&head), hpx_buffer_span(&body) };
 		(void)hpx_transport_send(transport, pieces, 2, NULL);
 	}

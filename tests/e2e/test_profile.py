@@ -89,6 +89,15 @@ def test_lost_answer(shared):
     assert answer.json()["error"]["type"] == "api_error", answer
 
 
+def test_too_many_connections(site):
+    """So has the answer to a connection that is one too many."""
+    one = site({"profile": "stripe", "limits": {"connections": 1}})
+    with one.gateway.connect() as wire:
+        wire.send(one.gateway.request("GET", "/x"))
+        assert wire.answer().status == 200
+        stripe_error(one.gateway.post("/v1/j"), 503, "api_error")
+
+
 def test_overridden(site):
     """An option in the file beats the profile's default."""
     one = site({"profile": "stripe", "mismatch_status": 422,
