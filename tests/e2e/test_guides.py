@@ -117,6 +117,24 @@ def start_service(one):
     one.start("/usr/bin/python3 payments.py", 9000)
 
 
+# Guides whose lines other tests run.
+RUN_ELSEWHERE = {"demo.md": "tests/e2e/test_demo.py", "install.md": "tests/install/test_image.py"}
+# Its one line checks the reader's own file.
+RUN_BY_CONFIGURATIONS = {"tenants.md"}
+
+
+def test_every_guide_with_commands_is_walked():
+    """A guide that prints a line with hapax or curl has a test of its own here, or the one that is named."""
+    source = pathlib.Path(__file__).read_text(encoding="utf-8")
+    walked = set(re.findall(r'walk\("([\w-]+\.md)"', source))
+    pages = {page.name for page in GUIDE.glob("*.md")
+             if any(re.match(r"\s*(hapax|curl) ", line) for block in code_blocks(page) for line in block.splitlines())}
+    assert len(pages) > 12 and pages - walked == set(RUN_ELSEWHERE) | RUN_BY_CONFIGURATIONS, pages - walked
+    for page, file in RUN_ELSEWHERE.items():
+        test = (ROOT / file).read_text(encoding="utf-8")
+        assert page in test or "hapax demo" in test, (page, file)
+
+
 # What a machine without the files and the neighbours of an example may say of it.
 ABSENT = ("cannot be opened", "no such file", "system lib", "names a variable that is not set", "is none of routes")
 
@@ -400,6 +418,13 @@ def test_coverage(walk):
     assert one.run(next(line for line in whole if "--critical" in line), code=1)
     one.run(next(line for line in whole if "--print-baseline" in line), code=0)
     assert (one.folder / "coverage-baseline.txt").read_text() == one.block("# Gaps that")
+    # What the workflow for CI runs: nothing fails, and SARIF suppresses the gaps of the baseline.
+    steps = re.findall(r"run: (hapax coverage .*)", one.block("# .github/workflows"))
+    assert len(steps) == 2 and "--sarif > keys.sarif" in steps[1], steps
+    for step in steps:
+        one.run(step)
+    results = json.loads((one.folder / "keys.sarif").read_text())["runs"][0]["results"]
+    assert len(results) == 2 and all(result["suppressions"] for result in results), results
     one.run(next(line for line in whole if line.endswith("--baseline coverage-baseline.txt")))
     assert one.run(next(line for line in whole if "--routes" in line)) == one.block("# `required` where")
     start_service(one)
