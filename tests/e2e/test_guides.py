@@ -491,6 +491,69 @@ def test_migrate(walk, tmp_path):
         cluster.close()
 
 
+def test_the_sql_of_the_guides():
+    """The statements of taking part, the outbox and one's own pipeline do what their pages say, with the rights that
+    the pages grant; only the lease and the reference are filled in."""
+    if postgres.programs() is None:
+        pytest.skip("not installed: postgresql")
+    require_program()
+    cluster = postgres.Cluster()
+
+    def ask(text, role="shop"):
+        return cluster.sql(f"SET ROLE {role}; {text}", "shop")
+
+    def block(page, words):
+        found = [text for text in code_blocks(GUIDE / page) if words in text]
+        assert len(found) == 1, (page, words, found)
+        return found[0]
+
+    def begin(key, on_lost="repeat"):
+        """(verdict, lease, reference, status, body) of what the guide's own begin says of this key."""
+        text, = re.findall(r"FROM (hapax\.begin\(.*\));", block("application.md", "hapax.begin("))
+        return ask("SELECT verdict, lease, operation, status, convert_from(body, 'UTF8') FROM "
+                   + text.replace("'key-1'", f"'{key}'").replace("86400000)", f"86400000, '{on_lost}')"))[0].split("|")
+
+    def fill(text, lease):
+        text = re.sub("<the value of Hapax-Lease>|<lease>", lease, text)
+        return text.replace("INSERT INTO charge (...) VALUES (...);", "INSERT INTO charge VALUES ('ch_123');")
+
+    try:
+        cluster.sql("CREATE ROLE shop LOGIN; CREATE ROLE statements LOGIN;")
+        cluster.sql("CREATE DATABASE shop")
+        subprocess.run([binary(), "migrate", "--store", cluster.url("shop")], check=True, capture_output=True, timeout=60)
+        for grant in (block("application.md", "GRANT hapax_application"),
+                      re.search(r"GRANT .*;", block("unknowns.md", "GRANT hapax_settler"))[0]):
+            cluster.sql(grant, "shop")
+        for table in ("payment (id text, amount integer)", "purchase (id text, amount integer)", "charge (id text)"):
+            cluster.sql(f"CREATE TABLE public.{table}; GRANT ALL ON public.{table.split()[0]} TO shop", "shop")
+        # The block of a worker, as it stands: begun, and then somebody else's.
+        begun = ask(block("application.md", "hapax.begin("))
+        assert begun[0].startswith("created|") and begin("key-1")[0] == "in_progress", begun
+        # Rows and answer commit together, and the answer is everybody's from then on.
+        lease = begin("key-2")[1]
+        ask(fill(block("application.md", "INSERT INTO payment (id, amount) VALUES ('p_1', 10)"), lease))
+        verdict, _, _, status, body = begin("key-2")
+        assert (verdict, status, body) == ("replay", "201", '{"id": "p_1"}') and ask("SELECT * FROM payment") == ["p_1|10"]
+        # A phase, and what the next attempt is told of it.
+        lease = begin("key-3")[1]
+        ask(fill(block("application.md", "hapax.advance"), lease))
+        assert ask("SELECT * FROM charge") == ["ch_123"]
+        # A job that is owed, once, with the purchase.
+        lease = begin("key-4")[1]
+        ask(fill(block("outbox.md", "INSERT INTO purchase"), lease))
+        assert begin("key-4")[0] == "replay" and ask("SELECT * FROM purchase") == ["p_1|499"]
+        assert cluster.sql("SELECT count(*) FROM hapax.job", "shop") == ["1"]
+        # An unknown outcome, settled by a role that may do nothing else.
+        _, lease, reference, _, _ = begin("key-5", "unknown")
+        ask(f"SELECT hapax.mark_unknown('{lease}')")
+        assert begin("key-5", "unknown")[0] == "unknown"
+        settle, = re.findall(r"SELECT hapax\.settle\(.*?\);", block("unknowns.md", "hapax.settle("), re.S)
+        assert ask(settle.replace("<the operation''s reference>", reference), "statements") == ["settled"]
+        assert begin("key-5")[0] == "replay"
+    finally:
+        cluster.close()
+
+
 def test_the_export_and_the_clock(walk, site):
     """An export without rows leaves nothing open; a clock that is right can be accepted."""
     there = site({"targets": {"bank": {"url": "http://127.0.0.1:9/"}}})
