@@ -15,6 +15,7 @@ from conftest import require_program
 from harness import check, postgres
 from harness.gateway import ROOT, binary, free_port
 from harness.secret import ALICE, BOB, new_key
+from harness.verify import RUN_SECONDS
 
 GUIDE = ROOT / "docs/guide"
 
@@ -69,9 +70,9 @@ class Walk:
         return list(dict.fromkeys(line.strip() for block in self.blocks for line in block.splitlines()
                                   if line.strip().startswith(words)))
 
-    def run(self, command, code=0, **env):
+    def run(self, command, code=0, seconds=60, **env):
         """What a line that a person types prints, on both streams."""
-        done = subprocess.run(["sh", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=60,
+        done = subprocess.run(["sh", "-c", command], cwd=self.folder, capture_output=True, text=True, timeout=seconds,
                               check=False, env=environment(**env))
         assert done.returncode == code, f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
@@ -404,8 +405,8 @@ def test_verify_by_file(walk):
     (one.folder / "api.pid").write_text(str(one.running[-1].pid))
     plain, crashing = (next(block for block in one.blocks if block.startswith("hapax verify --file") and
                             ("--crash-cmd" in block) == crashes) for crashes in (False, True))
-    assert "crash_" not in one.run(plain, **tokens)
-    killed = one.run(crashing, **tokens)
+    assert "crash_" not in one.run(plain, seconds=RUN_SECONDS, **tokens)
+    killed = one.run(crashing, seconds=RUN_SECONDS, **tokens)
     assert len(re.findall(r"^  crash_\w+ +holds", killed, re.M)) == 3, killed
 
 
