@@ -33,6 +33,7 @@ CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 WAIT_SECONDS = 30
 STOP_SECONDS = 40
+GONE = -1
 ALICE = {"Authorization": "Bearer alice"}
 # A root as a container has it, and the program as the first of its processes.
 CONTAINER = """
@@ -115,9 +116,16 @@ class Container:
         self.pid = self.find_first()
 
     def find_first(self):
-        """The first process in there, seen from here."""
+        """The first process in there, seen from here; GONE where it has ended already."""
         children = pathlib.Path(f"/proc/{self.outer.pid}/task/{self.outer.pid}/children")
-        return wait_for(lambda: next((int(pid) for pid in children.read_text().split()), None))
+
+        def found():
+            pids = children.read_text().split()
+            if pids:
+                return int(pids[0])
+            return GONE if self.outer.poll() is not None else None
+
+        return wait_for(found)
 
     def status(self, name):
         text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
