@@ -32,7 +32,8 @@ trap cleanup EXIT
 trap 'exit 1' INT TERM
 
 # ---- the same bytes twice ----
-"$source/tools/deb" "$folder/one" >/dev/null
+"$source/tools/deb" "$folder/one" >"$folder/lintian" 2>&1 || { cat "$folder/lintian"; die "the packages are not built"; }
+! grep '^[EW]: ' "$folder/lintian" || die "lintian has something to say"
 if [ -z "${PACKAGES_ONCE:-}" ]; then
 	"$source/tools/deb" "$folder/a/longer/path/for/the/second" >/dev/null
 	for package in "$folder"/one/*.deb; do
