@@ -72,6 +72,10 @@ int hpx_cli_repair(int argc, char **argv)
 	enum hpx_status status = hpx_store_repair(&options, accept != NULL, &repair, problem);
 	if (status == HPX_OK)
 		return report(&repair, accept != NULL, url);
-	fprintf(stderr, "hapax repair: %s\n", *problem ? problem : hpx_status_text(status));
+	if (status == HPX_NOT_FOUND)
+		fprintf(stderr, "hapax repair: there is no store at %.*s: name the server's with --store sqlite:PATH\n",
+			HPX_SPAN_ARG(options.url));
+	else
+		fprintf(stderr, "hapax repair: %s\n", *problem ? problem : hpx_status_text(status));
 	return HPX_EXIT_FAILED;
 }

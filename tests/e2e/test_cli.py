@@ -634,6 +634,8 @@ def test_the_store_of_the_service(tmp_path):
     place = config.parent.parent
     if os.geteuid() != 0 or not place.is_dir():
         pytest.skip(f"only root can put something in the place of {place}")
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False, timeout=30).returncode != 0:
+        pytest.skip("this machine gives no test mounts of its own (unshare --mount)")
     store = f"sqlite:{tmp_path}/service.db"
     subprocess.run([binary(), "migrate", "--store", store], check=True, capture_output=True, timeout=30)
     (tmp_path / "etc/hapax").mkdir(parents=True)
@@ -680,6 +682,18 @@ def test_a_store_made_by_root():
         done = subprocess.run(migrate, user=user, group=group, extra_groups=[], cwd=folder, capture_output=True,
                               text=True, timeout=30, check=False)
         assert done.returncode == OK and "up to date" in done.stdout, done
+
+
+def test_repair_without_a_store(tmp_path):
+    """A store that is not there is a name to mend: no store is made, and no damage is spoken of."""
+    require_program()
+    for arguments in ([], ["--accept"], ["--store", "sqlite:other.db"]):
+        done = subprocess.run([binary(), "repair", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=30,
+                              check=False)
+        store = arguments[-1] if "--store" in arguments else "sqlite:hapax.db"
+        assert (done.returncode, done.stdout) == (FAILED, ""), done
+        assert f"there is no store at {store}: name the server's with --store sqlite:PATH" in done.stderr, done
+        assert not list(tmp_path.iterdir())
 
 
 def test_repair(site):

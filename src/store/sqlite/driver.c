@@ -77,8 +77,6 @@ static void warn_of_loss(struct hpx_sqlite_store *s)
 			 "the file back, and say store_create: never");
 }
 
-/* Path, lock, file, writer: in that order, so that only the server of a file,
- * or who is asked to install it, ever creates or migrates it. */
 /* SQLite takes a file for read-only whose header names a format that it does not know.
  * Nothing could be reserved, and the start would wait for ever. */
 static enum hpx_status check_writable(struct hpx_sqlite_store *s, char *problem)
@@ -91,6 +89,8 @@ static enum hpx_status check_writable(struct hpx_sqlite_store *s, char *problem)
 	return HPX_READ_ONLY;
 }
 
+/* Path, lock, file, writer: in that order, so that only the server of a file,
+ * or who is asked to install it, ever creates or migrates it. */
 static enum hpx_status open_file(struct hpx_sqlite_store *s,
 				 const struct hpx_store_options *options, bool lock,
 				 struct hpx_sqlite_schema *ret_schema, char *problem)
@@ -105,14 +105,18 @@ static enum hpx_status open_file(struct hpx_sqlite_store *s,
 	snprintf(s->base.description, sizeof(s->base.description), "sqlite:%s", s->path);
 	if (s->serve && options->create)
 		warn_of_loss(s);
-	if (lock)
+	/* A path without a store, where none is made, gets no lock file either: alone,
+	 * it would say that a store was lost. */
+	if (!options->create)
+		status = hpx_sqlite_file_ensure(s->path, false, problem);
+	if (status == HPX_OK && lock)
 		status = hpx_sqlite_file_lock(s->path, &s->lock_fd, problem);
 	/* A file that is not there yet is nobody's: whoever creates it gives
 	 * it its schema. */
 	if (status == HPX_OK && options->create && !is_there(s->path, "") && may == HPX_SQLITE_NOT)
 		may = HPX_SQLITE_OWN;
-	if (status == HPX_OK)
-		status = hpx_sqlite_file_ensure(s->path, options->create, problem);
+	if (status == HPX_OK && options->create)
+		status = hpx_sqlite_file_ensure(s->path, true, problem);
 	if (status == HPX_OK)
 		status = hpx_sqlite_writer_open(s, may, ret_schema, problem);
 	return status == HPX_OK && s->serve ? check_writable(s, problem) : status;
