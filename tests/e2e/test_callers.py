@@ -431,7 +431,7 @@ def test_local(matrix):
         one.own([MINE, field], [("Authorization", BOB), field])
     metrics = one.gateway.metrics()
     assert metrics["hapax_anonymous_total"] == 3
-    one.gateway.wait_log('event=tenants .*anonymous, for 127.0.0.1:.* is local')
+    one.gateway.wait_log('event=tenants .*anonymous, because 127.0.0.1:.* is local')
 
 
 def test_not_local(matrix):
@@ -441,7 +441,7 @@ def test_not_local(matrix):
     one.gateway.port = int(line.split("listen=0.0.0.0:")[1].split()[0])
     one.refused([], "tenant: {anonymous: allow}")
     one.own([MINE], [("Authorization", BOB)])
-    one.gateway.wait_log("event=tenants .*401, for 0.0.0.0:0 is not local")
+    one.gateway.wait_log("event=tenants .*401, because 0.0.0.0:0 is not local")
     # What is not guarded needs no tenant.
     for method, target in (("GET", "/page"), ("PUT", "/page")):
         assert one.send(None, [("X-Auth-Token", "s3cr3t")], method, target).status == 200

@@ -236,7 +236,8 @@ def typed(page, *left_out):
 def walk(script, folder, **env):
     """What the lines print, in a network of their own, where the ports of the page are free."""
     (folder / "typed.sh").write_text(script)
-    alone = ["unshare", *(["--user", "--map-root-user"] if os.geteuid() else []), "--net", "--pid", "--fork", "--kill-child"]
+    alone = ["unshare", *(["--user", "--map-root-user"] if os.geteuid() else []), "--net", "--pid",
+             "--mount-proc", "--fork", "--kill-child"]
     if subprocess.run([*alone, "true"], capture_output=True, check=False, timeout=30).returncode != 0:
         pytest.skip("this machine gives no test a network of its own (unshare --net)")
     with open(folder / "said", "w+", encoding="utf-8") as said:
