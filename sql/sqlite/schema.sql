@@ -249,7 +249,7 @@ CREATE TABLE hapax_schema_version (
 -- Deliveries owed to outside services, each named once per operation reference
 -- (the operation's id and mark), and where each of them stands. The checks are CRC-32:
 -- body_crc of the operation's id, the headers and the body; crc of that check and of all
--- other columns but the number.
+-- other columns.
 CREATE TABLE hapax_job (
 	seq INTEGER PRIMARY KEY,
 	operation BLOB NOT NULL,

@@ -236,9 +236,9 @@ static void migrate_tells_from_and_to(void **state)
 	unlink(f->path);
 	assert_status(hpx_store_migrate(&options, &done, problem), HPX_OK);
 	assert_int_equal(done.from, 0);
-	assert_int_equal(done.to, 6);
+	assert_int_equal(done.to, 7);
 	assert_status(hpx_store_migrate(&options, &done, problem), HPX_OK);
-	assert_int_equal(done.from, 6);
+	assert_int_equal(done.from, 7);
 	fixture_open(f);
 }
 
@@ -251,12 +251,12 @@ static void an_older_file_is_refused(void **state)
 
 	reserve(f, 1, BODY, A);
 	fixture_close(f);
-	raw_sql(f->path, "UPDATE hapax_schema_version SET version = 5");
+	raw_sql(f->path, "UPDATE hapax_schema_version SET version = 6");
 	assert_status(try_open(&options, problem), HPX_UNSUPPORTED);
-	assert_non_null(strstr(problem, "schema 5 of before the first release"));
+	assert_non_null(strstr(problem, "schema 6 of before the first release"));
 	assert_non_null(strstr(problem, "move it away"));
 	assert_status(hpx_store_migrate(&options, &done, problem), HPX_UNSUPPORTED);
-	raw_sql(f->path, "UPDATE hapax_schema_version SET version = 6");
+	raw_sql(f->path, "UPDATE hapax_schema_version SET version = 7");
 	fixture_open(f);
 }
 

@@ -124,11 +124,11 @@ static void flip(sqlite3_context *context, int count, sqlite3_value **values)
 /* SQL's checks of a row: body_check(operation, headers, body), and seal(...) of all that
  * a row has otherwise, in the order of the columns here. */
 #define SEALED \
-	"operation, mark, token, state, answers, unsure, attempt, budget, status, owner, created, " \
+	"operation, mark, token, seq, state, answers, unsure, attempt, budget, status, owner, created, " \
 	"changed, due, lease_until, first_sent, resend_until, body_crc, provider_id, name, target, " \
 	"method, path"
 #define FIXED_COLUMNS 3
-#define NUMBER_COLUMNS 14
+#define NUMBER_COLUMNS 15
 
 static struct hpx_span bytes_of(sqlite3_value *value)
 {
@@ -265,6 +265,26 @@ static void a_flipped_bit_of_a_finished_job_is_noticed(void **state)
 			fail_msg("%s: the job is %s", columns[i], job_state(f, 1));
 		assert_unknown_listed(f, columns[i], 1);
 	}
+}
+
+/* People, questions and moves name a job by its number, so a row that has another one is
+ * not taken for that job; and the number of one that is whole stays its own. */
+static void a_flipped_bit_of_a_number_is_noticed(void **state)
+{
+	struct fixture *f = *state;
+
+	accept_later(f, 1, A);
+	accept_later(f, 2, A);
+	raw_sql(f->path, "UPDATE hapax_job SET seq = seq + 32 WHERE seq = 1");
+	assert_string_equal(job_state(f, 1), "none");
+	assert_string_equal(job_state(f, 33), "unreadable");
+	accept_later(f, 3, A);
+	assert_string_equal(job_state(f, 34), "queued");
+	advance(f, 10);
+	assert_string_equal(claim_names(f, 5), "answer answer");
+	assert_string_equal(job_state(f, 2), "sending");
+	assert_string_equal(job_state(f, 34), "sending");
+	assert_unknown_listed(f, "seq", 1);
 }
 
 /* The first value of a query, as text. */
@@ -463,6 +483,7 @@ int main(void)
 		ON_SQLITE(what_cannot_be_read_is_never_sent),
 		ON_SQLITE(a_flipped_bit_of_a_queued_job_is_noticed),
 		ON_SQLITE(a_flipped_bit_of_a_finished_job_is_noticed),
+		ON_SQLITE(a_flipped_bit_of_a_number_is_noticed),
 		ON_SQLITE(a_damaged_job_is_removed_with_its_index_entries),
 		ON_SQLITE(a_job_with_a_damaged_body_is_discarded),
 		ON_SQLITE(an_earlier_job_that_cannot_be_read_keeps_the_order),

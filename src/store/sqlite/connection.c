@@ -150,7 +150,7 @@ enum hpx_status hpx_sqlite_writer_open(struct hpx_sqlite_store *s, enum hpx_sqli
 #define APPLICATION_ID 0x68617078
 /* The number of sql/sqlite/schema.sql. Those below it were never released, and
  * nothing leads on from them. */
-#define SCHEMA_FIRST 6u
+#define SCHEMA_FIRST 7u
 #define STEP_COUNT ((unsigned)(sizeof(schema_steps) / sizeof(schema_steps[0])))
 #define SCHEMA_NUMBER (SCHEMA_FIRST + STEP_COUNT - 1)
 

@@ -368,12 +368,21 @@ static enum hpx_status requeue(struct hpx_sqlite_store *s, const struct hpx_chan
 	return status;
 }
 
+static enum hpx_status next_number(struct hpx_sqlite_db *db, int64_t *ret_number)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_NEXT_JOB);
+	bool ok = hpx_sqlite_next(&stmt) && hpx_sqlite_int(&stmt, 0, 1, INT64_MAX, ret_number);
+	enum hpx_status status = hpx_sqlite_end(&stmt);
+
+	return status == HPX_OK && !ok ? HPX_CORRUPT : status;
+}
+
 static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change *change,
 			      bool answers, bool *ret_new)
 {
-	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_JOB);
+	struct hpx_sqlite_statement stmt;
 	const struct hpx_job *job = change->job;
-	const struct hpx_delivery delivery = {
+	struct hpx_delivery delivery = {
 		.operation = change->record.id,
 		.mark = change->record.mark,
 		.state = HPX_JOB_QUEUED,
@@ -383,13 +392,17 @@ static enum hpx_status insert(struct hpx_sqlite_db *db, const struct hpx_change 
 		.due_ms = change->at_ms,
 	};
 	uint32_t body_crc = hpx_sqlite_job_body_crc(&delivery.operation, job);
-	enum hpx_status status;
+	enum hpx_status status = next_number(db, &delivery.number);
 
+	if (status != HPX_OK)
+		return status;
+	stmt = hpx_sqlite_statement(db, HPX_SQL_PUT_JOB);
 	hpx_sqlite_job_bind(&stmt, &delivery.operation, &delivery.mark, job);
 	hpx_sqlite_bind_int(&stmt, body_crc);
 	hpx_sqlite_bind_int(&stmt, hpx_sqlite_job_crc(&delivery, job, body_crc));
 	hpx_sqlite_bind_int(&stmt, change->at_ms);
 	hpx_sqlite_bind_int(&stmt, answers);
+	hpx_sqlite_bind_int(&stmt, delivery.number);
 	status = hpx_sqlite_finish(&stmt);
 	if (status == HPX_OK)
 		*ret_new = sqlite3_changes64(db->handle) != 0;

@@ -43,7 +43,7 @@ enum {
 uint32_t hpx_sqlite_job_crc(const struct hpx_delivery *delivery, const struct hpx_job *job,
 			    uint32_t body_crc)
 {
-	const int64_t numbers[] = { delivery->state, delivery->answers, delivery->unsure,
+	const int64_t numbers[] = { delivery->number, delivery->state, delivery->answers, delivery->unsure,
 				    delivery->attempt, delivery->budget, delivery->status,
 				    (int64_t)delivery->owner, delivery->created_ms,
 				    delivery->changed_ms, delivery->due_ms, delivery->lease_until_ms,

@@ -217,9 +217,11 @@ enum hpx_generation_sql {
 	X(COPIES, "SELECT count(*) FROM hapax_aside WHERE generation = ?1 AND generation > 0") \
 	X(HAS_COPY, "SELECT 1 FROM hapax_aside WHERE generation = ?1 AND generation > 0 " \
 		    "AND number = ?2") \
+	/* The number is chosen before the row is written, because the row's check has it. */ \
+	X(NEXT_JOB, "SELECT coalesce(max(seq), 0) + 1 FROM hapax_job") \
 	X(PUT_JOB, "INSERT INTO hapax_job (operation, mark, name, target, " \
-		   "method, path, headers, body, body_crc, crc, created, changed, due, answers) " \
-		   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?11, ?12) " \
+		   "method, path, headers, body, body_crc, crc, created, changed, due, answers, seq) " \
+		   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11, ?11, ?12, ?13) " \
 		   "ON CONFLICT (operation, mark, name) DO NOTHING") \
 	X(SAME_JOB, "SELECT 1 FROM hapax_job WHERE operation = ? AND " \
 		    "mark = ? AND name = ? AND target = ? AND method = ? AND " \
