@@ -18,6 +18,11 @@ static void add(struct hpx_buffer *out, struct hpx_span text)
 	HPX_ASSERT(hpx_buffer_append(out, text) == HPX_OK);
 }
 
+static bool has_other(struct hpx_span form)
+{
+	return form.len > 0 && memmem(form.ptr, form.len, OTHER, sizeof(OTHER) - 1) != NULL;
+}
+
 static void rebuild(bool whole, struct hpx_span form, struct hpx_buffer *out)
 {
 	if (whole)
@@ -57,7 +62,7 @@ static void check(enum hpx_multipart_extent extent, struct hpx_span type, struct
 	enum hpx_status status = hpx_multipart_canonical(extent, type, body, &form);
 	HPX_ASSERT(status == HPX_OK || (status == HPX_INVALID && form.len == 0));
 	/* In the form, where names are in small letters. */
-	if (status == HPX_OK && memmem(form.ptr, form.len, OTHER, sizeof(OTHER) - 1) == NULL) {
+	if (status == HPX_OK && !has_other(hpx_buffer_span(&form))) {
 		rebuild(extent == HPX_MULTIPART_WHOLE, hpx_buffer_span(&form), &other);
 		HPX_ASSERT(hpx_multipart_canonical(extent,
 						   HPX_SPAN("multipart/mixed; boundary=\"" OTHER "\""),

@@ -182,6 +182,15 @@ class Gateway:
         assert line, f"no log line matches {pattern!r}:\n{self.log()}"
         return line
 
+    def events(self, name, count=1):
+        """The lines of an event: so many and no more. What is logged comes a moment after what it tells."""
+        def found():
+            return [l for l in self.lines if f"event={name} " in l]
+        with self.news:
+            self.news.wait_for(lambda: len(found()) >= count, 15)
+        assert len(found()) == count, f"not {count} times event={name}:\n{self.log()}"
+        return found()
+
     def signal(self, number):
         self.process.send_signal(number)
 
