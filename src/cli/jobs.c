@@ -442,6 +442,11 @@ static int explain(struct hpx_operator_command *command, const struct hpx_job_en
 {
 	if (status == HPX_REFUSED || status == HPX_CORRUPT)
 		return hpx_operator_complain(command, HPX_EXIT_FAILED, "not done: %s", why_not(command, job));
+	if (status == HPX_INVALID)
+		return hpx_operator_complain(
+			command, HPX_EXIT_FAILED,
+			"not done: its row is not even that of a job, because a damaged page leads to rows of "
+			"another table. It stays; `hapax repair` says what of the file is damaged");
 	if (status == HPX_STALE || status == HPX_NOT_FOUND)
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,

@@ -350,6 +350,22 @@ static void a_damaged_job_is_removed_with_its_index_entries(void **state)
 	}
 }
 
+/* A damaged page may lead to another table's rows: they count as jobs that cannot be read,
+ * and are not removed, by force neither. */
+static void a_row_of_another_table_is_not_removed(void **state)
+{
+	struct fixture *f = *state;
+
+	accept_later(f, 1, A);
+	raw_sql(f->path, "CREATE TABLE other (number INTEGER PRIMARY KEY, id BLOB, text TEXT); "
+			 "INSERT INTO other VALUES (7, zeroblob(32), 'kept'); PRAGMA writable_schema = ON; "
+			 "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'other') "
+			 "WHERE name = 'hapax_job' AND type = 'table'; PRAGMA writable_schema = RESET");
+	assert_string_equal(job_state(f, 7), "unreadable");
+	assert_status(person_moves(f, 7, HPX_JOB_MOVE_DISCARD, true), HPX_INVALID);
+	assert_sql(f->path, "SELECT text FROM other", "kept");
+}
+
 /* Of a job whose body alone is damaged the rest is true: it is discarded as any other, and
  * is on no list then. */
 static void a_job_with_a_damaged_body_is_discarded(void **state)
@@ -485,6 +501,7 @@ int main(void)
 		ON_SQLITE(a_flipped_bit_of_a_finished_job_is_noticed),
 		ON_SQLITE(a_flipped_bit_of_a_number_is_noticed),
 		ON_SQLITE(a_damaged_job_is_removed_with_its_index_entries),
+		ON_SQLITE(a_row_of_another_table_is_not_removed),
 		ON_SQLITE(a_job_with_a_damaged_body_is_discarded),
 		ON_SQLITE(an_earlier_job_that_cannot_be_read_keeps_the_order),
 		ON_SQLITE(a_claim_costs_the_same_however_many_wait),

@@ -452,6 +452,9 @@ enum hpx_status hpx_sqlite_outbox_rows_of_operation(struct hpx_sqlite_store *s,
 						    const struct hpx_sqlite_row *row,
 						    const struct hpx_record *record,
 						    struct hpx_sqlite_outbox_rows *ret_rows);
+/* Whether a row that cannot be read has a job's columns. One that has not may be another
+ * table's, to which a damaged page leads: to remove it would damage that table too. */
+enum hpx_status hpx_sqlite_job_shaped(struct hpx_sqlite_db *db, int64_t number, bool *ret_shaped);
 enum hpx_status hpx_sqlite_outbox_rows_write(struct hpx_sqlite_store *s,
 					     const struct hpx_sqlite_outbox_rows *rows,
 					     const struct hpx_outbox_change *change, int64_t at_ms,

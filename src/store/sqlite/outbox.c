@@ -142,6 +142,7 @@ enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_sto
 	struct hpx_moment now = hpx_store_moment(&s->base);
 	struct hpx_outbox_change change;
 	struct hpx_sqlite_outbox_rows rows;
+	bool shaped = true;
 	enum hpx_status status;
 
 	HPX_ASSERT(op->verb == HPX_VERB_JOB);
@@ -153,7 +154,11 @@ enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_sto
 			     op);
 	if (status == HPX_OK && op->status == HPX_OK) {
 		hpx_outbox_update(&rows.found, op, &now, &change);
-		if (op->status == HPX_OK)
+		if (op->status == HPX_OK && change.remove_job)
+			status = hpx_sqlite_job_shaped(&s->writer, op->job.update->number, &shaped);
+		if (!shaped)
+			op->status = HPX_INVALID;
+		if (status == HPX_OK && op->status == HPX_OK)
 			status = hpx_sqlite_outbox_rows_write(s, &rows, &change,
 							      now.wall_ms, op);
 		if (op->status == HPX_OK && !change.remove_job) {

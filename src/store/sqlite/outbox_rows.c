@@ -505,6 +505,19 @@ static enum hpx_status of_number(struct hpx_sqlite_db *db, enum hpx_sql sql, int
 	return hpx_sqlite_finish(&stmt);
 }
 
+/* One flipped bit damages one column. */
+#define JOB_SHAPE_MIN 5
+
+enum hpx_status hpx_sqlite_job_shaped(struct hpx_sqlite_db *db, int64_t number, bool *ret_shaped)
+{
+	struct hpx_sqlite_statement stmt = hpx_sqlite_statement(db, HPX_SQL_JOB_SHAPE);
+	int64_t shape = 0;
+
+	hpx_sqlite_bind_int(&stmt, number);
+	*ret_shaped = hpx_sqlite_next(&stmt) && hpx_sqlite_int(&stmt, 0, JOB_SHAPE_MIN, INT64_MAX, &shape);
+	return hpx_sqlite_end(&stmt);
+}
+
 /* Where the damage is in a column of an index, SQLite would find the row's entry missing and
  * refuse; or would leave an entry that points at no row. The indexes are made anew first. */
 static enum hpx_status remove_damaged(struct hpx_sqlite_db *db, int64_t number)

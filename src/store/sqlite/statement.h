@@ -266,6 +266,11 @@ enum hpx_generation_sql {
 	X(PUT_UNREADABLE, "INSERT INTO hapax_job_unreadable (seq) VALUES (?) ON CONFLICT DO NOTHING") \
 	X(REMOVE_UNREADABLE, "DELETE FROM hapax_job_unreadable WHERE seq = ?") \
 	X(REMOVE_JOB, "DELETE FROM hapax_job WHERE seq = ?") \
+	/* How many of six columns are what a job's row has, whatever it says. */ \
+	X(JOB_SHAPE, "SELECT (typeof(operation) = 'blob' AND length(operation) = 32) + " \
+		     "(typeof(mark) = 'blob' AND length(mark) = 16) + (typeof(method) = 'text') + " \
+		     "(typeof(path) = 'text') + (typeof(body_crc) = 'integer') + " \
+		     "(typeof(crc) = 'integer') FROM hapax_job WHERE seq = ?") \
 	/* For one that cannot be read: an index may not agree with its row. */ \
 	X(REINDEX_JOBS, "REINDEX hapax_job") \
 	X(REMOVE_JOB_QUESTIONS, "DELETE FROM hapax_reconcile WHERE job = ?1 AND job > 0") \

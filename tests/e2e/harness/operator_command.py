@@ -21,7 +21,7 @@ class Operator:
         done = subprocess.run([binary(), *map(str, arguments)], capture_output=True, timeout=60,
                               cwd=self.folder, check=False, input=stdin, env=dict(os.environ))
         self.out = done.stdout.decode("latin-1")
-        self.err = done.stderr.decode()
+        self.err = done.stderr.decode("utf-8", "backslashreplace")
         both = self.out + self.err
         assert done.returncode == code, f"exit {done.returncode}, not {code}:\n{both}"
         assert not SANITIZER.search(both), both
