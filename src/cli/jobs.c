@@ -445,8 +445,8 @@ static int explain(struct hpx_operator_command *command, const struct hpx_job_en
 	if (status == HPX_INVALID)
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,
-			"not done: its row is not even that of a job, because a damaged page leads to rows of "
-			"another table. It stays; `hapax repair` says what of the file is damaged");
+			"not done: its row has not even the columns of a job: a damaged page may lead to rows "
+			"of another table. It stays; `hapax repair` says what of the file is damaged");
 	if (status == HPX_STALE || status == HPX_NOT_FOUND)
 		return hpx_operator_complain(
 			command, HPX_EXIT_FAILED,

@@ -156,7 +156,7 @@ enum hpx_status hpx_sqlite_job_update(struct hpx_sqlite_store *s, struct hpx_sto
 		hpx_outbox_update(&rows.found, op, &now, &change);
 		if (op->status == HPX_OK && change.remove_job)
 			status = hpx_sqlite_job_shaped(&s->writer, op->job.update->number, &shaped);
-		if (!shaped)
+		if (status == HPX_OK && !shaped)
 			op->status = HPX_INVALID;
 		if (status == HPX_OK && op->status == HPX_OK)
 			status = hpx_sqlite_outbox_rows_write(s, &rows, &change,

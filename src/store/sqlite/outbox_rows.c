@@ -505,7 +505,7 @@ static enum hpx_status of_number(struct hpx_sqlite_db *db, enum hpx_sql sql, int
 	return hpx_sqlite_finish(&stmt);
 }
 
-/* One flipped bit damages one column. */
+/* A flipped bit of a value damages one column. */
 #define JOB_SHAPE_MIN 5
 
 enum hpx_status hpx_sqlite_job_shaped(struct hpx_sqlite_db *db, int64_t number, bool *ret_shaped)
